@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
-from locus_memory.messages import Message
+from locus_memory.messages import Message, Role
 
-__all__ = ["CURRENT_CALL", "CurrentCall"]
+__all__ = ["CURRENT_CALL", "CurrentCall", "last_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +36,8 @@ class CurrentCall:
 
 CURRENT_CALL: Final[ContextVar[CurrentCall | None]] = ContextVar("locus_memory_call", default=None)
 """The call whose tool runs in this context; `None` outside an agent."""
+
+
+def last_text(messages: Sequence[Message], role: Role) -> str:
+    """Return the text of the last message of a role; empty if there is none."""
+    return next((each.content or "" for each in reversed(messages) if each.role == role), "")

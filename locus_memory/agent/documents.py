@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, Literal
 
+from locus_memory.agent.current import last_text
 from locus_memory.documents.context import ContextConfig, find_context
 from locus_memory.documents.fusion import Retriever
 from locus_memory.documents.values import RetrievalResult
@@ -56,8 +57,7 @@ async def with_documents(
     """
     if index is None:
         return state, ()
-    query = next((each.content or "" for each in reversed(said) if each.role == Role.USER), "")
-    work = partial(find_context, query, index, config=config)
+    work = partial(find_context, last_text(said, Role.USER), index, config=config)
     found = await call_hook("retrieve", work, seconds=_SECONDS, event="agent.documents_failed")
     if not found:
         return state, ()

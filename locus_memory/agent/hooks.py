@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from locus_memory._internal.cancellation import kept
 from locus_memory._internal.quoting import quote
+from locus_memory.agent.current import last_text
 from locus_memory.agent.events import AgentResult
 from locus_memory.agent.managers import SessionHooks, recalled, remember
 from locus_memory.conversation.roles import (
@@ -77,9 +78,6 @@ class InvocationHooks:
         if not all(map(callable, self._functions)):
             raise ConfigurationError(f"{hook} is a list of functions, not {quote(functions)}")
 
-    def __len__(self) -> int:
-        return len(self._functions)
-
     async def call(self, invocation: Invocation) -> None:
         """Call them in order; a failure is the event `agent.hook_failed`."""
         for function in self._functions:
@@ -117,7 +115,9 @@ class MemoryHooks:
         seen = await recalled(self._manager, state)
         is_asked = self._has("prefetch") and not runs_off_record(state)
         if is_asked and not isinstance(self._manager, self._contract or ()):
-            found = await self._call("prefetch", state, _user_text(state), session_id=thread_id)
+            found = await self._call(
+                "prefetch", state, last_text(state.messages, Role.USER), session_id=thread_id
+            )
             most = self._settings.max_prompt_chars
             seen = _with_text(seen, found, _MOST_CHARACTERS if most is None else most)
         return self._capped(seen)
@@ -162,15 +162,16 @@ class MemoryHooks:
         """Call `on_turn_complete` with the user's message and the answer."""
         if not self._is_set("sync_turns", state):
             return
-        answers = (each for each in reversed(state.messages) if each.role == Role.ASSISTANT)
-        answer = next((each.content or "" for each in answers), "")
-        await self._call("on_turn_complete", state, _user_text(state), answer, session_id=thread_id)
+        said = [last_text(state.messages, role) for role in (Role.USER, Role.ASSISTANT)]
+        await self._call("on_turn_complete", state, *said, session_id=thread_id)
 
     async def warm(self, state: AgentState, thread_id: str) -> None:
         """Begin `queue_prefetch`, which no run waits for."""
         if not self._is_set("prefetch", state) or not self._has("queue_prefetch"):
             return
-        work = self._call("queue_prefetch", state, _user_text(state), session_id=thread_id)
+        work = self._call(
+            "queue_prefetch", state, last_text(state.messages, Role.USER), session_id=thread_id
+        )
         # Its failures are not those of a run that is over.
         task = kept(asyncio.create_task(work, context=uncollected()))
         self._warming.add(task)
@@ -182,10 +183,9 @@ class MemoryHooks:
 
     async def close(self) -> None:
         """Cancel what is being prepared, and call `shutdown`."""
-        for task in tuple(self._warming):
+        for task in self._warming:
             task.cancel()
-        if self._warming:
-            await asyncio.wait(set(self._warming))
+        await asyncio.gather(*self._warming, return_exceptions=True)
         await self._call("shutdown", None)
 
     def _is_set(self, name: str, told: AgentState | None = None) -> bool:
@@ -203,17 +203,14 @@ class MemoryHooks:
             return None
 
         async def work() -> Any:
-            bound = self._manager if state is None else await self._bound(state)
+            for_run = None if state is None else getattr(self._manager, "for_run", None)
+            bound = self._manager if for_run is None else await for_run(state)
             if bound is None:
                 return None
             returned = getattr(bound, hook)(*arguments, **named)
             return await returned if isawaitable(returned) else returned
 
         return await call_hook(hook, work, seconds=self._seconds(hook))
-
-    async def _bound(self, state: AgentState) -> Any:
-        for_run = getattr(self._manager, "for_run", None)
-        return self._manager if for_run is None else await for_run(state)
 
     def _seconds(self, hook: str) -> float:
         if hook in ("on_turn_complete", "shutdown"):
@@ -252,9 +249,3 @@ def _with_text(state: AgentState, text: Any, most: int) -> AgentState:
     place = next((n for n, each in enumerate(held) if each.role != Role.SYSTEM), len(held))
     added = Message(role=Role.SYSTEM, content=block, metadata={BLOCK_MARK: True})
     return state.model_copy(update={"messages": (*held[:place], added, *held[place:])})
-
-
-def _user_text(state: AgentState) -> str:
-    """Return the user's last message."""
-    said = (each for each in reversed(state.messages) if each.role == Role.USER)
-    return next((each.content or "" for each in said), "")

@@ -273,9 +273,8 @@ class Agent(TreeVerbs, Resource):
                 session.repair()
             result = await self._complete(session)
         except (Exception, asyncio.CancelledError) as error:
-            if self.end_on_error or len(self._after):
-                # A cancelled run waits for its hooks, which have their time limits.
-                await finished(self._end_with_error(session, error))
+            # A cancelled run waits for its hooks, which have their time limits.
+            await finished(self._end_with_error(session, error))
             raise
         await self._after.call(_invocation(session, result=result))
         await self._memory.warm(session.state, session.thread_id)
@@ -322,7 +321,13 @@ class Agent(TreeVerbs, Resource):
                 task.add_done_callback(ended.put_nowait)
                 tasks[task] = call
             for _ in tasks:
-                result = _result(task := await ended.get(), tasks[task])
+                task = await ended.get()
+                # A tool that cancelled its own task failed.
+                result = (
+                    failed(tasks[task], asyncio.CancelledError())
+                    if task.cancelled()
+                    else task.result()
+                )
                 session.tell(ToolFinished(result))
                 await session.add(Message.tool(result))
         finally:
@@ -448,8 +453,3 @@ def _invocation(
         result=result,
         error=error,
     )
-
-
-def _result(task: asyncio.Task[ToolResult], call: ToolCall) -> ToolResult:
-    """Return the result of a task; a tool that cancelled its own task failed."""
-    return failed(call, asyncio.CancelledError()) if task.cancelled() else task.result()

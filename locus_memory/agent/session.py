@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 from uuid import uuid4
 
 from locus_memory._internal.quoting import quote
-from locus_memory.agent.current import CurrentCall
+from locus_memory.agent.current import CurrentCall, last_text
 from locus_memory.agent.events import (
     AgentEvent,
     AgentResult,
@@ -64,7 +64,11 @@ class ThreadRun:
     """
 
     def __init__(
-        self, checkpointer: BaseCheckpointer | None, thread_id: str, tell: Tell | None = None
+        self,
+        checkpointer: BaseCheckpointer | None,
+        thread_id: str,
+        happened: list[Event],
+        tell: Tell | None = None,
     ) -> None:
         self.thread_id = check_identifier(thread_id, "a thread id")
         self.state = AgentState()
@@ -73,7 +77,7 @@ class ThreadRun:
         self.off_record = False
         self.finished = False
         self.ended = False
-        self.happened: list[Event] = []
+        self.happened = happened
         self.sources: tuple[RetrievalResult, ...] = ()
         self.on_text = None if tell is None else lambda text: tell(TextDelta(text))
         self._tell = tell
@@ -91,8 +95,7 @@ class ThreadRun:
         tell: Tell | None = None,
     ) -> Self:
         """Return the session of a thread, which may be new."""
-        session = cls(checkpointer, thread_id, tell)
-        session.happened = happened
+        session = cls(checkpointer, thread_id, happened, tell)
         newest = await checkpointer.list_with_metadata(thread_id, 1) if checkpointer else []
         if checkpointer and newest:
             session.checkpoint_id = newest[0].checkpoint_id
@@ -258,10 +261,9 @@ class ThreadRun:
 
     def result(self) -> AgentResult:
         """Return the result of the run."""
-        answers = (m for m in reversed(self.state.messages) if m.role == Role.ASSISTANT)
         stop_reason: StopReason = "max_iterations" if self.is_waiting else "done"
         return AgentResult(
-            text=next((answer.content or "" for answer in answers), ""),
+            text=last_text(self.state.messages, Role.ASSISTANT),
             messages=tuple(self._added),
             state=self.state,
             thread_id=self.thread_id,

@@ -33,9 +33,9 @@ def storable(message: Message) -> Message:
         if name != INVALID_ARGUMENTS and _fault({name: value}) is None
     }
     parts: dict[str, Any] = {
-        "content": _whole_or_none(message.content),
-        "name": _whole_or_none(message.name),
-        "id": _whole_or_none(message.id),
+        "content": message.content and whole(message.content),
+        "name": message.name and whole(message.name),
+        "id": message.id and whole(message.id),
         "tool_calls": calls,
         "metadata": metadata | ({INVALID_ARGUMENTS: invalid} if invalid else {}),
     }
@@ -63,10 +63,6 @@ def _storable_call(call: ToolCall, reasons: dict[Any, Any], invalid: dict[str, s
     changes = {"id": own_id, "name": whole(call.name), "arguments": {} if fault else call.arguments}
     changed = {name: part for name, part in changes.items() if getattr(call, name) != part}
     return call.model_copy(update=changed) if changed else call
-
-
-def _whole_or_none(text: str | None) -> str | None:
-    return None if text is None else whole(text)
 
 
 def _fault(value: Any) -> str | None:

@@ -58,9 +58,8 @@ def report_usage(
 def counts_in(answer: Any) -> Counts:
     """Return the counts of tokens in the `usage` of an answer's metadata; 0: it tells none."""
     metadata = getattr(answer, "metadata", None)
-    told = metadata.get("usage") if isinstance(metadata, Mapping) else None
-    if not isinstance(told, Mapping):
-        return Counts(0, 0, 0, 0)
+    usage = metadata.get("usage") if isinstance(metadata, Mapping) else None
+    told: Mapping[str, Any] = usage if isinstance(usage, Mapping) else {}
     # The names of both OpenAI and Anthropic.
     prompt = _count(told, "prompt_tokens", "input_tokens")
     completion = _count(told, "completion_tokens", "output_tokens")

@@ -9,7 +9,7 @@ from typing import Any
 from typing_extensions import override
 
 from locus_memory._internal.resource import Resource
-from locus_memory.conversation.groups import Group, split_groups, split_sound
+from locus_memory.conversation.groups import Group, split_groups
 from locus_memory.conversation.validation import mend
 from locus_memory.errors import InvalidMessageError
 from locus_memory.events import emit
@@ -64,13 +64,13 @@ def sound_groups(messages: Sequence[Any]) -> list[Group]:
         InvalidMessageError: It is no list of messages.
     """
     given = _listed(messages)
-    groups = split_sound(given)
-    if groups is not None:
+    groups, is_sound = split_groups(given)
+    if is_sound:
         return groups
     repaired, faults = mend(given)
     kinds = ", ".join(sorted({fault.kind for fault in faults}))
     emit("conversation.repaired", faults=len(faults), kinds=kinds)
-    return split_groups(repaired)
+    return split_groups(repaired)[0]
 
 
 def _listed(messages: object) -> list[Any]:

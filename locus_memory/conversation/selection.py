@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from locus_memory.conversation.groups import Group
 
-__all__ = ["Selection", "Size", "from_user", "newest_fitting", "newest_run"]
+__all__ = ["Size", "from_user", "newest_fitting", "newest_run"]
 
 
 class Size(NamedTuple):
@@ -29,43 +29,31 @@ class Size(NamedTuple):
         return self.messages > limit.messages or self.tokens > limit.tokens
 
 
-class Selection(NamedTuple):
-    """The groups that are kept of a list.
-
-    Attributes:
-        kept: The groups, in order.
-        size: Their total size.
-        oversized: Whether the size exceeds the limit: the newest group and its user message are
-            always kept, and a limit may be below zero.
-    """
-
-    kept: list[Group]
-    size: Size
-    oversized: bool
-
-
 def newest_fitting(
     groups: Sequence[Group], size_of: Callable[[Group], Size], limit: Size
-) -> Selection:
+) -> tuple[list[Group], Size]:
     """Choose the newest groups that fit, without a gap.
 
-    The newest group is always kept. If the kept groups hold no user message, the latest one before
-    them is kept as well, and older groups are dropped for it.
+    The newest group is always kept, even where it exceeds the limit. If the kept groups hold no
+    user message, the latest one before them is kept as well, and older groups are dropped for it.
 
     Args:
         groups: The groups, oldest first.
         size_of: Returns the size of a group; called for the newest groups only.
-        limit: The limit of their total size.
+        limit: The limit of their total size, which may be below zero.
+
+    Returns:
+        The groups, in order, and their total size.
     """
     if not groups:
-        return Selection([], Size(0, 0), Size(0, 0).exceeds(limit))
+        return [], Size(0, 0)
     first, size = newest_run(groups, size_of, limit)
     request = _request_before(groups, first)
     if request is None:
-        return Selection([*groups[first:]], size, size.exceeds(limit))
+        return [*groups[first:]], size
     first, size = newest_run(groups, size_of, limit.minus(size_of(groups[request])))
     size = size.plus(size_of(groups[request]))
-    return Selection([groups[request], *groups[first:]], size, size.exceeds(limit))
+    return [groups[request], *groups[first:]], size
 
 
 def from_user(groups: Sequence[Group]) -> list[Group]:

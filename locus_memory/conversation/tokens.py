@@ -8,7 +8,7 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any, Final, Protocol, cast
 
@@ -99,16 +99,10 @@ _SHORT: Final = 500
 _STARTS = [start for start, _ in _SCRIPTS]
 
 
-class _Rates(dict[str, float]):
-    """The tokens per character, looked up once for each."""
-
-    def __missing__(self, char: str) -> float:
-        rate = _SCRIPTS[bisect_right(_STARTS, ord(char)) - 1][1]
-        self[char] = rate
-        return rate
-
-
-_RATES = _Rates()
+@cache
+def _rate(char: str) -> float:
+    """Return the tokens of a character, looked up once for each."""
+    return _SCRIPTS[bisect_right(_STARTS, ord(char)) - 1][1]
 
 
 def estimate_tokens(text: str) -> int:
@@ -138,10 +132,8 @@ def weigh(text: str, *, foreign: bool = False) -> float:
         foreign: Whether the text around a piece is of another language than English; the letters of
             the piece itself may not show it.
     """
-    count = (_foreign_words(text) if foreign else _words(text)) + _marks(text)
-    if not text.isascii():
-        count += sum(map(_RATES.__getitem__, "".join(_NOT_ASCII.findall(text))))
-    return count
+    words = _foreign_words(text) if foreign else _words(text)
+    return words + _marks(text) + _others(text)
 
 
 def expected_tokens(text: str) -> int:
@@ -155,10 +147,7 @@ def expected_tokens(text: str) -> int:
 
 def _expect(text: str) -> int:
     share = _FOREIGN_SHARE if is_accented(text) else _ENGLISH_SHARE
-    count = share * (_words(text) + _marks(text))
-    if not text.isascii():
-        count += _SCRIPT_SHARE * sum(map(_RATES.__getitem__, "".join(_NOT_ASCII.findall(text))))
-    return math.ceil(count)
+    return math.ceil(share * (_words(text) + _marks(text)) + _SCRIPT_SHARE * _others(text))
 
 
 def is_accented(text: str) -> bool:
@@ -177,16 +166,19 @@ def _words(text: str) -> float:
     A line in another language is recognised by its accented letters, or by those of the whole
     text.
     """
-    if text.isascii():
+    if text.isascii() or not _ACCENTED.search(text):
         return _english_words(text)
     if is_accented(text):
         return _foreign_words(text)
-    if not _ACCENTED.search(text):
-        return _english_words(text)
     return sum(
         (_foreign_words if _ACCENTED.search(line) else _english_words)(line)
         for line in text.splitlines()
     )
+
+
+def _others(text: str) -> float:
+    """Count the characters of other scripts."""
+    return 0 if text.isascii() else sum(map(_rate, "".join(_NOT_ASCII.findall(text))))
 
 
 def _english_words(text: str) -> float:

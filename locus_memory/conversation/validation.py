@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from locus_memory._internal.quoting import quote
@@ -122,9 +123,8 @@ class _Exchange:
 
     def faults(self) -> list[Fault]:
         """Return all faults, by place."""
-        found = [*self._call_faults(), *self._result_faults()]
-        found.sort(key=lambda fault: fault.index)
-        return found
+        found = chain(self._call_faults(), self._result_faults())
+        return sorted(found, key=lambda fault: fault.index)
 
     def _call_faults(self) -> Iterable[Fault]:
         answered = set(self.answers.values())
@@ -188,9 +188,18 @@ class _Exchange:
         results.sort(key=lambda result: (self.results[result[0]] != batch[0][0].message, result[0]))
         return [
             _with_call_ids(message, renamed) if renamed else message,
-            *[_with_result_id(self.messages[place], name) for place, name in results],
             *[
-                _cut_off(message, name, message.tool_calls[call.position].name)
+                each if each.tool_call_id == name else changed(each, tool_call_id=name)
+                for each, name in ((self.messages[place], name) for place, name in results)
+            ],
+            *[
+                new_message(
+                    message,
+                    role="tool",
+                    content=CUT_OFF,
+                    tool_call_id=name,
+                    name=message.tool_calls[call.position].name,
+                )
                 for call, name, place in batch
                 if place is None
             ],
@@ -204,14 +213,6 @@ def _with_call_ids(message: Any, names: dict[int, str]) -> Any:
     ]
     is_tuple = isinstance(message.tool_calls, tuple)
     return changed(message, tool_calls=tuple(calls) if is_tuple else calls)
-
-
-def _with_result_id(message: Any, name: str) -> Any:
-    return message if message.tool_call_id == name else changed(message, tool_call_id=name)
-
-
-def _cut_off(caller: Any, call_id: str, tool: str) -> Any:
-    return new_message(caller, role="tool", content=CUT_OFF, tool_call_id=call_id, name=tool)
 
 
 def validate(messages: Iterable[Any]) -> list[Fault]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from typing_extensions import override
@@ -108,10 +109,10 @@ def windowed(
         return Size(len(group.messages), counted)
 
     taken = Size(0, sum(size_of(group).tokens for group in pinned))
-    selection = newest_fitting(others, size_of, limit.minus(taken))
-    if selection.oversized:
-        _tell_oversized(selection.size.plus(taken), limit)
-    kept = from_user(selection.kept) if start_on_user else selection.kept
+    kept, size = newest_fitting(others, size_of, limit.minus(taken))
+    if size.plus(taken).exceeds(limit):
+        _tell_oversized(size.plus(taken), limit)
+    kept = from_user(kept) if start_on_user else kept
     if len(kept) < len(others):
         _tell_trimmed(kept, others)
     shown = sorted([*pinned, *kept], key=lambda group: group.start)
@@ -136,12 +137,8 @@ def token_cache(max_tokens: int | None, counter: object | None) -> MessageCache[
     Raises:
         InvalidArgumentError: It is not a token counter.
     """
-    count = as_token_counter(counter)
-
-    def tokens_of(message: Any) -> int:
-        return message_tokens(message, count)
-
-    return None if max_tokens is None else MessageCache(tokens_of)
+    count = partial(message_tokens, counter=as_token_counter(counter))
+    return None if max_tokens is None else MessageCache(count)
 
 
 def check_positive(name: str, value: int | None, *, needed: bool = False) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
@@ -16,6 +17,7 @@ from locus_memory._internal.resource import Resource
 from locus_memory.documents.chunking.config import ChunkConfig, DocumentKind
 from locus_memory.documents.fusion import HybridOptions, fused
 from locus_memory.documents.ingest.adding import MOST_BYTES, PathAdding, counted
+from locus_memory.documents.ingest.reader import DocumentReader
 from locus_memory.documents.layout import (
     Document,
     chunks_of,
@@ -241,15 +243,17 @@ class DocumentIndex(Resource):
             InvalidArgumentError: Nothing is there, or an invalid prefix, metadata or size.
             BackendError: The store failed; the same call continues.
         """
-        adding = PathAdding(
-            self._writer,
-            self.chunking,
-            prefix=prefix,
-            metadata=metadata,
-            max_bytes=max_bytes,
-            limits=limits,
-        )
-        done = await adding.run(path, prune=prune)
+        # The process that reads ends with the call.
+        with closing(DocumentReader(limits)) as reader:
+            adding = PathAdding(
+                self._writer,
+                self.chunking,
+                prefix=prefix,
+                metadata=metadata,
+                max_bytes=max_bytes,
+                reader=reader,
+            )
+            done = await adding.run(path, prune=prune)
         if done.unchanged:
             await self._writer.catch_up()
         return done

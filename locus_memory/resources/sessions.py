@@ -101,7 +101,9 @@ class Sessions:
         """
         # Before anything is queued.
         MemoryURI((SESSIONS, op.session_id))
-        used = _canonical(op.used_uris)
+        given = [op.used_uris] if isinstance(op.used_uris, str) else op.used_uris
+        # As a search has them.
+        used = [str(as_uri(each)) for each in given]
         said = said_messages(op.messages)
         await self._manager().add(said, thread_id=op.session_id)
         return await until_first(lambda: self._archived(op, said, used))
@@ -218,8 +220,3 @@ def _spoken(messages: Sequence[Any]) -> list[_Spoken]:
 def _of_user(messages: Sequence[_Spoken]) -> list[str]:
     texts = [text or "" for role, text in messages if role == "user"]
     return [text[:_LONGEST_SAID] for text in texts if text.strip()]
-
-
-def _canonical(uris: str | Sequence[str]) -> list[str]:
-    """Return URIs, or the one URI, as a search has them."""
-    return [str(as_uri(each)) for each in ([uris] if isinstance(uris, str) else uris)]

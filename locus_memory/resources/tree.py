@@ -50,7 +50,6 @@ from locus_memory.resources.results import (
     MemoryDeleteResult,
     MemoryExecutionFailure,
     MemoryFindResult,
-    MemoryListResult,
     MemoryMoveResult,
     MemoryResult,
     MemoryWriteResult,
@@ -157,11 +156,12 @@ class MemoryTree(MemoryVerbs, StoreUser):
         self._search = TreeSearch(self.store, self._plans.places, hybrid, self._view)
 
         self._reader = Reader(self._plans, self._maker, self._view)
+        lists = partial(listed, self._writer, self._view)
         self._handlers: Mapping[type[Any], Callable[[Any], Awaitable[MemoryResult]]] = {
             MemoryOpWrite: self._write,
             MemoryOpRead: self._reader.read,
-            MemoryOpList: self._list,
-            MemoryOpTree: self._list,
+            MemoryOpList: lists,
+            MemoryOpTree: lists,
             MemoryOpFind: self._find,
             MemoryOpSearch: self._search_session,
             MemoryOpResource: self._resource,
@@ -205,26 +205,24 @@ class MemoryTree(MemoryVerbs, StoreUser):
     def _manager(self) -> LLMMemoryManager:
         """Return the memory manager of this user; the first call makes it."""
         if not self._managers:
-            self._managers.append(self._new_manager())
+            # Loaded with the first commit or the first look at memories.
+            from locus_memory.memory.extraction.extractors import LLMExtractor  # noqa: PLC0415
+            from locus_memory.memory.manager import LLMMemoryManager  # noqa: PLC0415
+
+            made = LLMMemoryManager(
+                self.store,
+                extract_fn=None if self._model is None else LLMExtractor(self._model),
+                namespace_prefix=_FACTS if self.prefix == _PREFIX else (*self.prefix, "facts"),
+                embedder=self._embedder,
+                extract_mode="background",
+                transcript=False,
+                clock=self._clock,
+            )
+            self._managers.append(made)
         manager = self._managers[0]
         if self.user_id is None:
             return manager.scoped(manager.namespace)
         return manager.for_user(self.user_id)
-
-    def _new_manager(self) -> LLMMemoryManager:
-        # Loaded with the first commit or the first look at memories.
-        from locus_memory.memory.extraction.extractors import LLMExtractor  # noqa: PLC0415
-        from locus_memory.memory.manager import LLMMemoryManager  # noqa: PLC0415
-
-        return LLMMemoryManager(
-            self.store,
-            extract_fn=None if self._model is None else LLMExtractor(self._model),
-            namespace_prefix=_FACTS if self.prefix == _PREFIX else (*self.prefix, "facts"),
-            embedder=self._embedder,
-            extract_mode="background",
-            transcript=False,
-            clock=self._clock,
-        )
 
     @override
     async def open(self) -> None:
@@ -324,9 +322,6 @@ class MemoryTree(MemoryVerbs, StoreUser):
         _, left = await asyncio.wait(tasks, timeout=seconds)
         if left:
             raise MemoryTimeout(f"it is written, and not all is searchable after {seconds} seconds")
-
-    async def _list(self, op: MemoryOpList | MemoryOpTree) -> MemoryListResult:
-        return await listed(self._writer, self._view, op)
 
     async def _find(self, op: MemoryOpFind) -> MemoryFindResult:
         target = ROOT if op.target_uri is None else as_uri(op.target_uri)

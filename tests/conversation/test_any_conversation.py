@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_memory.conversation.base import NullManager
-from locus_memory.conversation.groups import split_groups, split_sound
+from locus_memory.conversation.groups import split_groups
 from locus_memory.conversation.summary.manager import SummarizingManager
 from locus_memory.conversation.summary.text import is_summary
 from locus_memory.conversation.tokens import count_tokens
@@ -94,14 +94,14 @@ def test_a_growing_conversation_is_mended_alike(messages):
 @given(CONVERSATIONS)
 def test_groups_hold_every_message_once(messages):
     repaired = repair(messages)
-    groups = split_groups(repaired)
+    groups, is_sound = split_groups(repaired)
     assert [message for group in groups for message in group.messages] == repaired
     assert [group.start for group in groups] == [
         sum(len(before.messages) for before in groups[:place]) for place in range(len(groups))
     ]
     assert all(group.role != "tool" for group in groups)
-    assert split_sound(repaired) == groups
-    assert (split_sound(messages) is None) == bool(validate(messages))
+    assert is_sound
+    assert split_groups(messages)[1] == (not validate(messages))
 
 
 @pytest.mark.slow
@@ -142,7 +142,7 @@ def test_window(messages, window_size, preserve_system, max_tokens):
         names = [event.name for event in events]
         assert "conversation.oversized" in names
         # The newest group, and the request it works on: nothing else may exceed the limits.
-        assert len(split_groups(counted)) <= 2
+        assert len(split_groups(counted)[0]) <= 2
     if whole and whole[-1].role not in pinned:
         assert shown[-1] == whole[-1]
     if any(message.role == "user" for message in whole):
@@ -230,7 +230,7 @@ def test_summary(call, messages, sizes, flags):
         assert texts_of(kept, "system") == texts_of(messages, "system")
     pinned = ("system",) if preserve_system else ()
     counted = [m for m in shown if m.role not in pinned and not is_summary(m)]
-    newest = split_groups(counted)[-1].messages if counted else ()
+    newest = split_groups(counted)[0][-1].messages if counted else ()
     assert len(counted) <= max(threshold, len(newest)) + 1
     if not any(map(is_summary, shown)):
         assert shown == whole
@@ -248,7 +248,7 @@ def test_summary_under_a_token_budget(messages, max_tokens):
     )
     if count_tokens(shown) > max_tokens:
         others = [m for m in shown if m.role != "system"]
-        assert len(split_groups(others)) <= 2
+        assert len(split_groups(others)[0]) <= 2
 
 
 @pytest.mark.slow

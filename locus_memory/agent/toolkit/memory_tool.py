@@ -145,7 +145,8 @@ class _MemoryTool:
             return f"refused: {action} needs {name}"
         try:
             if action == "search":
-                return await self._search(given, moments)
+                found = await self._verbs.search(given, **moments)
+                return packed(map(row, found), self._verbs.token_counter)
             if action == "reflect":
                 return await self._verbs.reflect(given, **moments) or "no memories tell about that"
             if action == "remember":
@@ -153,10 +154,6 @@ class _MemoryTool:
             return await self._forget(given.strip(), confirmed=confirmed)
         except (InvalidArgumentError, StoreCapabilityError) as error:
             return f"refused: {error}"
-
-    async def _search(self, query: str, then: Mapping[str, str]) -> object:
-        found = await self._verbs.search(query, **then)
-        return packed(map(row, found), self._verbs.token_counter)
 
     async def _remember(self, content: str, validity: Mapping[str, str]) -> str:
         refused = self._writes.allow()

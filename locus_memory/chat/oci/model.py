@@ -90,7 +90,8 @@ class OCIChat(Resource):
             raise ConfigurationError(f"OCIChat: authentication is one of {', '.join(_KINDS)}")
         self.model = _checked_name(model)
         self.context_window = check_positive("context_window", context_window)
-        self._oci, self._models = _sdk()
+        self._models = require("oci.generative_ai_inference", "oci", needed_by="OCIChat").models
+        self._oci = require("oci", "oci", needed_by="OCIChat")
         known = self._models.GenericChatRequest().attribute_map.keys() - _OURS
         check_options("OCIChat", options, known)
         self._options = options
@@ -192,11 +193,6 @@ def _checked_name(model: object) -> str:
             f"OCIChat: {quote(model)} has a format of its own, which is not supported"
         )
     return model
-
-
-def _sdk() -> tuple[Any, Any]:
-    inference = require("oci.generative_ai_inference", "oci", needed_by="OCIChat")
-    return require("oci", "oci", needed_by="OCIChat"), inference.models
 
 
 def _retries(oci: Any, max_retries: int) -> Any:

@@ -123,10 +123,11 @@ class OpenAIChat(Resource):
         answer = StreamedAnswer()
         with translated(self._openai, self.model, secrets_of(self._client)):
             stream = await self._client.chat.completions.create(**request, stream=True)
-            end = EndListener.put_on(stream)
+            end = EndListener(stream)
             async with stream:
-                async for piece in answer.pieces(stream):
-                    yield piece
+                async for chunk in stream:
+                    if piece := answer.add(chunk):
+                        yield piece
             yield answer.message(done=end.heard)
 
     def _request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> dict[str, Any]:

@@ -19,23 +19,17 @@ class EndListener:
     It replaces the `httpx.Response` that an `openai.AsyncStream` reads from.
 
     Args:
-        response: The response itself.
+        stream: The stream, which is not read yet; one of another class announces no end.
 
     Attributes:
         heard: Whether the end of the stream was announced.
     """
 
-    def __init__(self, response: Any) -> None:
+    def __init__(self, stream: Any) -> None:
         self.heard = False
-        self._response = response
-
-    @classmethod
-    def put_on(cls, stream: Any) -> EndListener:
-        """Attach a listener to an unread stream; one of another class announces no end."""
-        listener = cls(getattr(stream, "response", None))
-        if hasattr(stream, "response"):
-            stream.response = listener
-        return listener
+        self._response: Any = getattr(stream, "response", None)
+        if self._response is not None:
+            stream.response = self
 
     async def aiter_bytes(self) -> AsyncIterator[bytes]:
         """Yield the bytes of the response."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
@@ -76,12 +76,6 @@ class StreamedAnswer:
         self._at: dict[int, _Call] = {}
         self._facts: dict[str, Any] = {}
         self._begun = False
-
-    async def pieces(self, stream: AsyncIterable[Any]) -> AsyncIterator[str]:
-        """Add all chunks of a stream, and yield their text as soon as it can be shown."""
-        async for chunk in stream:
-            if piece := self.add(chunk):
-                yield piece
 
     def add(self, chunk: Any) -> str:
         """Add a chunk, and return the text that can be shown already.

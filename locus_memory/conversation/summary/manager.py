@@ -48,6 +48,13 @@ class _Job(NamedTuple):
 
     start: Summary
     cut: int
+    messages: list[Any]
+
+    @property
+    def asked(self) -> list[Any]:
+        """The messages for the summarizer, behind the summary of those before."""
+        before = [] if self.start.message is None else [self.start.message]
+        return [*before, *self.messages]
 
 
 class _StandIn(NamedTuple):
@@ -152,8 +159,6 @@ class SummarizingManager(ConversationManager):
             messages: The conversation, oldest first; it is not changed.
         """
         thread = self._read(messages)
-        if thread is None:
-            return []
         summary = self._known(thread)
         if job := self._job(thread, summary):
             summary = self._summarized(thread, job)
@@ -169,8 +174,6 @@ class SummarizingManager(ConversationManager):
             messages: The conversation, oldest first; it is not changed.
         """
         thread = self._read(messages)
-        if thread is None:
-            return []
         summary = self._known(thread)
         if job := self._job(thread, summary):
             summary = await self._shared(thread, job)
@@ -204,10 +207,8 @@ class SummarizingManager(ConversationManager):
             **({"start_on_user": True} if self._start_on_user else {}),
         }
 
-    def _read(self, messages: Sequence[Any]) -> Thread | None:
+    def _read(self, messages: Sequence[Any]) -> Thread:
         groups = sound_groups(messages)
-        if not groups:
-            return None
         return read_groups(groups, self._digests, preserve_system=self.preserve_system)
 
     def _known(self, thread: Thread) -> Summary:
@@ -238,7 +239,8 @@ class SummarizingManager(ConversationManager):
         if not is_due:
             return None
         cut = self._cut(thread, good)
-        return _Job(good, cut) if cut > good.covered else None
+        messages = thread.messages_between(good.covered, cut)
+        return _Job(good, cut, messages) if messages else None
 
     def _is_long(self, thread: Thread, shown: Summary) -> bool:
         if thread.total - shown.covered > self.threshold:
@@ -267,9 +269,9 @@ class SummarizingManager(ConversationManager):
     def _summarized(self, thread: Thread, job: _Job) -> Summary:
         try:
             text = (
-                self._extracted(thread, job)
+                self._room.extract(job.start.text, job.messages)
                 if self._summarize_fn is None
-                else summarize(self._summarize_fn, self._asked(thread, job))
+                else summarize(self._summarize_fn, job.asked)
             )
         # A sync function cannot be cancelled: the error is its own.
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported
@@ -311,23 +313,14 @@ class SummarizingManager(ConversationManager):
     async def _summarized_async(self, thread: Thread, job: _Job) -> Summary:
         try:
             text = (
-                self._extracted(thread, job)
+                self._room.extract(job.start.text, job.messages)
                 if self._summarize_fn is None
-                else await summarize_async(self._summarize_fn, self._asked(thread, job))
+                else await summarize_async(self._summarize_fn, job.asked)
             )
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - reported
             raise_if_cancelled(error)
             return self._fail(thread, job, error)
         return self._succeed(thread, job, text)
-
-    def _asked(self, thread: Thread, job: _Job) -> list[Any]:
-        messages = thread.messages_between(job.start.covered, job.cut)
-        previous = job.start.message
-        return messages if previous is None else [previous, *messages]
-
-    def _extracted(self, thread: Thread, job: _Job) -> str:
-        messages = thread.messages_between(job.start.covered, job.cut)
-        return self._room.extract(job.start.text, messages)
 
     def _succeed(self, thread: Thread, job: _Job, text: str) -> Summary:
         summary = thread.summary_of(job.cut, text)
@@ -341,8 +334,8 @@ class SummarizingManager(ConversationManager):
         return summary
 
     def _fail(self, thread: Thread, job: _Job, error: BaseException) -> Summary:
-        messages = thread.messages_between(job.start.covered, job.cut)
-        summary = thread.summary_of(job.cut, self._room.stand_in(job.start.text, messages))
+        text = self._room.stand_in(job.start.text, job.messages)
+        summary = thread.summary_of(job.cut, text)
         self._stand_ins.put(summary.digest, _StandIn(summary, thread.total))
         emit("conversation.summary_failed", error=error, messages=job.cut - job.start.covered)
         return summary

@@ -33,7 +33,7 @@ class SummaryRoom:
 
     def __init__(self, max_tokens: int | None, count: TokenCounter) -> None:
         self._limit = math.inf if max_tokens is None else max_tokens
-        self._count: TokenCounter = _free if max_tokens is None else count
+        self._count: TokenCounter = count if max_tokens is not None else lambda _: 0
 
     def fitted(self, message: Any) -> Any | None:
         """Return a summary message, its text cut at the end until the message fits.
@@ -92,10 +92,6 @@ class SummaryRoom:
 
     def _size(self, text: str) -> int:
         return message_tokens(SimpleNamespace(content=fenced(text)), self._count)
-
-
-def _free(_: str, /) -> int:
-    return 0
 
 
 def _line(message: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from locus_memory._internal.running.paging import batches
 from locus_memory.conversation.summary.thread import Summary, Thread
 from locus_memory.events import emit
 from locus_memory.store.base import BaseStore
@@ -36,10 +37,9 @@ class SummaryStore:
             after: It must cover more messages than this.
         """
         named = list(thread.digests_at(bound for bound in thread.bounds if bound > after))
-        named.reverse()
         try:
-            for start in range(0, len(named), _PAGE):
-                if found := await self._newest_of(thread, named[start : start + _PAGE]):
+            for some in batches(reversed(named), _PAGE):
+                if found := await self._newest_of(thread, some):
                     return found
         except Exception as error:  # noqa: BLE001 - reported; it is summarised again instead
             emit("conversation.store_failed", error=error, verb="get_batch")

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import Any
 
 from locus_memory.conversation.cache import MessageCache
@@ -149,8 +149,9 @@ def read_groups(
             (pinned if stays else others).append(group)
     bounds = [0, *accumulate(len(group.messages) for group in others)]
     told = [message for group in others for message in group.messages]
-    leading = _leading(groups) if preserve_system else 0
-    sample = groups[0].messages[0]
+    systems = takewhile(lambda group: preserve_system and group.role == "system", groups)
+    leading = len(list(systems))
+    sample = groups[0].messages[0] if groups else None
     root = root_digest(message for group in groups for message in group.messages)
     return Thread(pinned, leading, others, bounds, base, digests.values(told), sample, root)
 
@@ -162,11 +163,6 @@ def _summary_in(message: Any) -> Summary:
     if message.content != fenced(text):
         shown = summary_message(message, text, root_of_summary(message))
     return Summary(0, _digest_of(text), text, shown)
-
-
-def _leading(groups: Sequence[Group]) -> int:
-    places = (place for place, group in enumerate(groups) if group.role != "system")
-    return next(places, len(groups))
 
 
 def _digest_of(text: str) -> str:

@@ -10,15 +10,14 @@ import re
 import unicodedata
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache, lru_cache
-from itertools import accumulate
+from functools import cache, lru_cache, partial
+from itertools import accumulate, groupby
 from typing import Final
 
 from locus_memory.conversation.tokens import is_accented, weigh
 from locus_memory.documents.chunking.config import ChunkConfig
 
-__all__ = ["CJK", "Atoms", "atoms_of"]
+__all__ = ["CJK", "atoms_of"]
 
 _LONG: Final = 16
 """The length of the pieces of a long word, and of a long run of spaces, in characters."""
@@ -26,8 +25,8 @@ _LONG: Final = 16
 _SMALL: Final = 64
 """In smaller chunks, each character of a long word is a piece of its own."""
 
-_PIECE: Final = 1 << 20
-"""About this many characters are cut into atoms at a time, to bound the memory."""
+_PIECE: Final = re.compile(r"(?s:.{1,1048576})[^\n]*")
+"""About a million characters, which are cut into atoms at a time, to bound the memory."""
 
 CJK: Final = (
     "\u2e80-\u303f\u3041-\u31ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U000323af"
@@ -45,63 +44,39 @@ _SHAPES: Final = {
 """ASCII characters that weigh the same, as one character each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Atoms:
-    """The atoms of a text.
+def atoms_of(text: str, config: ChunkConfig) -> tuple[array[int], array[float]]:
+    """Cut a text into atoms; linear in its length.
 
-    Attributes:
-        starts: The start of each atom in characters, and the end of the last one.
-        weights: The tokens before each atom, and those of all.
+    Returns:
+        The start of each atom in characters, and the end of the last one; and the tokens before
+        each atom, and those of all.
     """
-
-    starts: array[int]
-    weights: array[float]
-
-    def __len__(self) -> int:
-        """Return the number of atoms."""
-        return len(self.starts) - 1
-
-
-def atoms_of(text: str, config: ChunkConfig) -> Atoms:
-    """Return the atoms of a text; linear in its length."""
     starts, weights = array("q", [0]), array("d", [0.0])
     in_words = config.unit == "words"
     longest = 1 if config.chunk_size < _SMALL else _LONG
-    plain, other = (_Words(), _Words()) if in_words else (_Tokens(), _Tokens(foreign=True))
+    # Each is computed once for all the same atoms of this text.
+    in_tokens = [cache(partial(_tokens, foreign=foreign)) for foreign in (False, True)]
     for piece, foreign in _pieces(text):
         pattern = _WORDS if in_words else _token_pattern(longest, is_ascii=piece.isascii())
         found = pattern.findall(piece)
-        weight = (other if foreign else plain).__getitem__
+        weight = _words if in_words else in_tokens[foreign]
         starts.extend(accumulate(map(len, found), initial=starts.pop()))
         weights.extend(accumulate(map(weight, found), initial=weights.pop()))
-    return Atoms(starts, weights)
+    return starts, weights
 
 
-class _Words(dict[str, float]):
-    """The weight of an atom in words."""
-
-    def __missing__(self, atom: str) -> float:
-        return float(not atom.isspace())
+def _words(atom: str) -> float:
+    return float(not atom.isspace())
 
 
-class _Tokens(dict[str, float]):
-    """The weights of atoms in tokens, each computed once."""
-
-    def __init__(self, *, foreign: bool = False) -> None:
-        super().__init__()
-        self._foreign = foreign
-
-    def __missing__(self, atom: str) -> float:
-        shape = atom.translate(_SHAPES) if atom.isascii() else atom
-        word = shape.lstrip()
-        if len(shape) - len(word) > 1:
-            # There are many indents and many words, and far more pairs of them.
-            spaces = shape[: len(shape) - len(word)]
-            weight = _weight(spaces, self._foreign) + _weight(word, self._foreign)
-        else:
-            weight = _weight(shape, self._foreign)
-        self[atom] = weight
-        return weight
+def _tokens(atom: str, *, foreign: bool) -> float:
+    shape = atom.translate(_SHAPES) if atom.isascii() else atom
+    word = shape.lstrip()
+    spaces = shape[: len(shape) - len(word)]
+    if len(spaces) > 1:
+        # There are many indents and many words, and far more pairs of them.
+        return _weight(spaces, foreign) + _weight(word, foreign)
+    return _weight(shape, foreign)
 
 
 @lru_cache(maxsize=65536)
@@ -119,8 +94,8 @@ def _pieces(text: str) -> Iterator[tuple[str, bool]]:
     """
     if text.isascii() or is_accented(text):
         foreign = not text.isascii()
-        for start, end in _lengths(text):
-            yield text[start:end], foreign
+        for found in _PIECE.finditer(text):
+            yield found[0], foreign
         return
     kept: list[str] = []
     kept_foreign = False
@@ -133,15 +108,6 @@ def _pieces(text: str) -> Iterator[tuple[str, bool]]:
         kept_foreign = foreign
     if kept:
         yield "".join(kept), kept_foreign
-
-
-def _lengths(text: str) -> Iterator[tuple[int, int]]:
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start + _PIECE)
-        end = len(text) if end < 0 else end
-        yield start, end
-        start = end
 
 
 @cache
@@ -168,11 +134,7 @@ def _joining() -> str:
     Hangul syllable. See https://unicode.org/reports/tr29/ for the whole rules.
     """
     marks = [code for code in range(0x300, 0x20000) if unicodedata.category(chr(code))[0] == "M"]
-    runs: list[list[int]] = []
-    for code in marks:
-        if runs and runs[-1][1] == code - 1:
-            runs[-1][1] = code
-        else:
-            runs.append([code, code])
-    ranges = "".join(f"{chr(first)}-{chr(last)}" for first, last in runs)
+    # Codes that follow each other are as far from their places.
+    runs = [list(run) for _, run in groupby(enumerate(marks), lambda each: each[1] - each[0])]
+    ranges = "".join(f"{chr(run[0][1])}-{chr(run[-1][1])}" for run in runs)
     return f"{ranges}\u1160-\u11ff\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f\U000e0100-\U000e01ef"

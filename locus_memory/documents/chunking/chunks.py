@@ -68,10 +68,9 @@ class _Cutter:
     def __init__(self, text: str, config: ChunkConfig, kind: DocumentKind) -> None:
         self._text = text
         self._config = config
-        atoms = atoms_of(text, config)
-        self._starts, self._weights = atoms.starts, atoms.weights
+        self._starts, self._weights = atoms_of(text, config)
         # The spaces at the end are no atoms.
-        self._count = bisect_left(atoms.starts, len(text.rstrip()))
+        self._count = bisect_left(self._starts, len(text.rstrip()))
         blocks = blocks_of(text, kind)
         self._blocks = blocks
         self._levels = [self._atoms_at(each) for each in blocks.levels]
@@ -110,14 +109,11 @@ class _Cutter:
             if self._text[self._starts[fresh] : self._starts[end]].isspace():
                 start = fresh = end
                 continue
-            if self._is_tail(end):
+            if self._weights[self._count] - self._weights[end] < self._least:
+                # What is left is too small for a chunk of its own.
                 end = self._count
             yield start, end
             start, fresh = self._overlap(start, end), end
-
-    def _is_tail(self, end: int) -> bool:
-        """Return whether too little is left for a chunk."""
-        return end < self._count and (self._weights[self._count] - self._weights[end] < self._least)
 
     def _end(self, start: int, fresh: int) -> int:
         """Return the end of a chunk; not after `fresh` if its overlap leaves no room."""

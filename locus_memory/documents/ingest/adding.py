@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +12,7 @@ from locus_memory._internal.offload import in_thread
 from locus_memory.documents.chunking.config import ChunkConfig
 from locus_memory.documents.ingest.files import File, files_of
 from locus_memory.documents.ingest.formats import Text, kind_of
-from locus_memory.documents.ingest.reader import DocumentLimits, DocumentReader
+from locus_memory.documents.ingest.reader import DocumentReader
 from locus_memory.documents.ingest.reading import MOST_BYTES, read_bytes, reason_of
 from locus_memory.documents.layout import (
     Document,
@@ -69,7 +68,7 @@ class PathAdding:
         prefix: Stands in front of each source.
         metadata: The caller's own metadata.
         max_bytes: Larger files are skipped.
-        limits: What a file may take; `None` for the defaults.
+        reader: Reads the files.
 
     Raises:
         InvalidArgumentError: An invalid prefix, metadata or size.
@@ -83,7 +82,7 @@ class PathAdding:
         prefix: str = "",
         metadata: Mapping[str, Any] | None = None,
         max_bytes: int = MOST_BYTES,
-        limits: DocumentLimits | None = None,
+        reader: DocumentReader,
     ) -> None:
         self._writer = writer
         self._config = config
@@ -91,16 +90,12 @@ class PathAdding:
         check_source(self._prefix)
         self._metadata = checked_metadata(metadata)
         self._max_bytes = check_limit(max_bytes, "max_bytes")
-        self._reader = DocumentReader(limits)
+        self._reader = reader
         self._adopts = False
         self._place = Path()
 
     async def run(self, path: str | Path, *, prune: bool) -> Ingested:
-        """Add a file or a folder; the process that reads ends with the call."""
-        with closing(self._reader):
-            return await self._run(path, prune=prune)
-
-    async def _run(self, path: str | Path, *, prune: bool) -> Ingested:
+        """Add a file or a folder."""
         started = time.perf_counter()
         files, place, is_folder = await in_thread(_listed, path)
         root = _root(place, self._prefix)

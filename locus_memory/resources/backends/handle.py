@@ -32,42 +32,6 @@ __all__ = ["MemoryStoreHandle"]
 _SECONDS: Final = 5.0
 
 
-class _Count:
-    """The count of one handle; safe for threads and tasks, and for use after the handle is gone."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.lock = threading.Lock()
-        self.holders = 0
-        self.is_closed = False
-        self.process = os.getpid()
-
-    def acquire(self) -> None:
-        with self.lock:
-            if self.is_closed:
-                raise MemoryStoreClosed(self.name)
-            self.holders += 1
-
-    def release(self) -> bool:
-        """Drop one; returns whether it was the last one, which then is told nobody else."""
-        with self.lock:
-            if self.holders == 0:
-                raise MemoryBackendError(
-                    f"{self.name} was released more often than acquired: release it once for each"
-                    " acquire"
-                )
-            self.holders -= 1
-            self.is_closed = self.holders == 0
-            return self.is_closed
-
-    def abandon(self) -> bool:
-        """Close it without a release; returns whether it was open."""
-        with self.lock:
-            was_open = not self.is_closed
-            self.is_closed = True
-            return was_open
-
-
 class MemoryStoreHandle(MemoryVerbs):
     """An open store of a memory backend, with a count of those who use it.
 
@@ -89,17 +53,19 @@ class MemoryStoreHandle(MemoryVerbs):
         self.backend = backend
         self.user_id = user_id
         self.resource = resource
-        self._count = _Count(name)
+        self._name = name
+        self._lock = threading.Lock()
+        self._holders = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         with suppress(RuntimeError):
             self._loop = asyncio.get_running_loop()
         self._finalizer = weakref.finalize(
-            self, _abandoned, backend, resource, self._count, self._loop
+            self, _abandoned, backend, resource, name, os.getpid(), self._loop
         )
 
     def __repr__(self) -> str:
-        state = "closed" if self._count.is_closed else f"refcount={self.refcount}"
-        return f"{type(self).__name__}({self._count.name!r}, {state})"
+        state = "closed" if self.is_closed else f"refcount={self.refcount}"
+        return f"{type(self).__name__}({self._name!r}, {state})"
 
     @property
     @override
@@ -109,17 +75,17 @@ class MemoryStoreHandle(MemoryVerbs):
     @property
     def name(self) -> str:
         """Its name."""
-        return self._count.name
+        return self._name
 
     @property
     def refcount(self) -> int:
         """How many use it."""
-        return self._count.holders
+        return self._holders
 
     @property
     def is_closed(self) -> bool:
         """Whether the last one has released it."""
-        return self._count.is_closed
+        return not self._finalizer.alive
 
     def acquire(self) -> Self:
         """Count one more user, and return this handle.
@@ -127,7 +93,10 @@ class MemoryStoreHandle(MemoryVerbs):
         Raises:
             MemoryStoreClosed: It is closed.
         """
-        self._count.acquire()
+        with self._lock:
+            if self.is_closed:
+                raise MemoryStoreClosed(self._name)
+            self._holders += 1
         return self
 
     async def release(self) -> None:
@@ -136,9 +105,17 @@ class MemoryStoreHandle(MemoryVerbs):
         Raises:
             MemoryBackendError: Nobody has acquired it.
         """
-        if self._count.release():
+        with self._lock:
+            if self._holders == 0:
+                raise MemoryBackendError(
+                    f"{self._name} was released more often than acquired: release it once for each"
+                    " acquire"
+                )
+            self._holders -= 1
+            if self._holders > 0:
+                return
             self._finalizer.detach()
-            await self.backend.close(self)
+        await self.backend.close(self)
 
     @override
     async def dispatch(self, op: MemoryOp) -> MemoryResult | MemoryExecutionFailure:
@@ -148,8 +125,8 @@ class MemoryStoreHandle(MemoryVerbs):
             UnsupportedMemoryOp: The backend does not take such operations.
             MemoryStoreClosed: The store is closed.
         """
-        if self._count.is_closed:
-            raise MemoryStoreClosed(self._count.name)
+        if self.is_closed:
+            raise MemoryStoreClosed(self._name)
         return await self.backend.dispatch(self, op)
 
     def for_user(self, user_id: str) -> MemoryVerbs:
@@ -159,8 +136,8 @@ class MemoryStoreHandle(MemoryVerbs):
             UnsupportedMemoryOp: The backend cannot keep users apart in one store.
             MemoryStoreClosed: The store is closed.
         """
-        if self._count.is_closed:
-            raise MemoryStoreClosed(self._count.name)
+        if self.is_closed:
+            raise MemoryStoreClosed(self._name)
         return self.backend.for_user(self, user_id)
 
     async def __aenter__(self) -> Self:
@@ -178,16 +155,17 @@ class MemoryStoreHandle(MemoryVerbs):
 def _abandoned(
     backend: MemoryBackend,
     resource: object,
-    count: _Count,
+    name: str,
+    process: int,
     loop: asyncio.AbstractEventLoop | None,
 ) -> None:
     """Close the store of a handle that was collected while it was open."""
-    if count.process != os.getpid() or not count.abandon():
+    if process != os.getpid():
         return
-    emit("resource.unclosed", resource=count.name)
+    emit("resource.unclosed", resource=name)
     _close(backend, resource, loop)
     warnings.warn(
-        f"{count.name} was collected while it was open: release it as often as it was acquired",
+        f"{name} was collected while it was open: release it as often as it was acquired",
         ResourceWarning,
         stacklevel=2,
     )

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from locus_memory._internal.providers.construction import unknown_option
 from locus_memory.backends.folders import PRIVATE_FOLDER
-from locus_memory.errors import ConfigurationError, MemoryStoreClosed, UnsupportedMemoryOp
+from locus_memory.errors import ConfigurationError, MemoryStoreClosed
 from locus_memory.registry import get_store, resolve_address
 from locus_memory.resources.backends.base import (
     MemoryBackend,
@@ -160,8 +160,6 @@ class LocalMemoryBackend(MemoryBackend):
     async def dispatch(
         self, handle: MemoryStoreHandle, op: MemoryOp
     ) -> MemoryResult | MemoryExecutionFailure:
-        if type(op) not in _OPS:
-            raise UnsupportedMemoryOp(type(op).__name__, self.name)
         tree = self._open.get(id(handle.resource))
         if tree is None:
             raise MemoryStoreClosed(handle.name)

@@ -115,13 +115,7 @@ def set_default(name: str) -> None:
 
 
 def current() -> MemoryBackend:
-    """Return a new backend of the default name, `local` out of the box.
-
-    Raises:
-        MemoryBackendNotFound: It was unregistered.
-    """
-    if not _default:
-        raise MemoryBackendNotFound("the default", _available())
+    """Return a new backend of the default name, `local` out of the box."""
     return get(_default[0])
 
 

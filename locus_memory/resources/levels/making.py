@@ -117,15 +117,13 @@ class LevelMaker:
 
     async def _keep(self, path: Path, entry: Entry, made: Levels) -> None:
         """Store the levels of an entry, unless it changed meanwhile."""
-        try:
+        with suppress(VersionConflictError, MemoryNotFound):
             now, version = await self.plans.entry(path)
             if now.digest != entry.digest or now.levels is not None:
                 return
             now = replace(now, levels=made)
             node = self.plans.node_put(path, now.to_value(), version)
             await write_together(self.plans.store, [node, *self.plans.abstract_puts(path, now)])
-        except (VersionConflictError, MemoryNotFound):
-            return
 
     async def folder(self, path: Path) -> Levels:
         """Return the levels of a folder, from the abstracts of its first 50 children.

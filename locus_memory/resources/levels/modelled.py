@@ -75,9 +75,7 @@ async def modelled_levels(
 
 
 def _parts(text: str) -> list[str]:
-    if len(text) <= _PART:
-        return [text]
-    count = min(_MOST_PARTS, -(-len(text) // _PART))
+    count = max(1, min(_MOST_PARTS, -(-len(text) // _PART)))
     step = len(text) / count
     return [text[int(n * step) : int(n * step) + _PART] for n in range(count)]
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from locus_memory.errors import ArchiveError
 from locus_memory.store.item import check_limit
@@ -100,7 +100,8 @@ class Archive:
         digest, size, count = sha256(), 0, 0
         most = self._most(self._archive.getinfo(entry.file))
         with self._damaged(entry.file), self._archive.open(entry.file) as stream:
-            for line in _bounded(stream, entry.size, most + 1):
+            # At most one byte more than was promised is read.
+            while line := stream.readline(min(entry.size + 1 - size, most + 1)):
                 digest.update(line)
                 size += len(line)
                 count += 1
@@ -142,14 +143,6 @@ class Archive:
         """
         for _ in self.records(entry):
             pass
-
-
-def _bounded(stream: IO[bytes], size: int, most: int) -> Iterator[bytes]:
-    """Yield the lines of a stream, cut after `most` bytes, and stop soon after `size` bytes."""
-    left = size + 1
-    while left > 0 and (line := stream.readline(min(left, most))):
-        left -= len(line)
-        yield line
 
 
 @contextmanager
