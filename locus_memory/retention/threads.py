@@ -212,25 +212,33 @@ class _Work:
         return before is None or thread.newest.created_at < before
 
     async def _retain_orphans(self, thread: _Thread) -> Retained:
-        """Delete pending writes without checkpoints, if all of them are over all limits of age."""
+        """Delete pending writes without checkpoints, if all of them are over all limits of age.
+
+        A rule that keeps the last checkpoints of each thread deletes none.
+        """
         total, limits = await self._count(thread.name), (self._idle_before, self._before)
         is_over = all(self._is_over(thread, each) for each in limits)
-        deleted = total if is_over and self._deletes else 0
+        deletes = self._rule.deletes_threads or self._before is not None
+        deleted = total if is_over and deletes else 0
         if deleted and not self._dry_run:
             deleted = await self._delete(thread)
         return await self._retained(thread.name, total, deleted)
 
     async def _retain_writes(self, name: str, holder: str, done: Retained) -> list[Retained]:
         """Delete the pending writes, if any, of checkpoints that are gone, or that would be."""
-        # A checkpoint is saved before its writes: those that come after this stay.
         heads = await self._infos(name)
         if not heads:
             return []
-        stay = {each.checkpoint_id for each in await self._infos(holder)}
+        stay = {each.checkpoint_id: each.created_at for each in await self._infos(holder)}
         if self._dry_run and done.deleted:
             gone = await self._expendable(holder) if done.kept else await self._infos(holder)
-            stay -= {each.checkpoint_id for each in gone}
-        stays = [each.metadata.get("of") in stay for each in heads]
+            stay = {key: stay[key] for key in stay.keys() - {each.checkpoint_id for each in gone}}
+        # LangGraph may save a checkpoint after its writes: those that came last stay.
+        newest = max(stay.values(), default=None)
+        stays = [
+            each.metadata.get("of") in stay or (newest is not None and each.created_at > newest)
+            for each in heads
+        ]
         deleted = stays.count(False)
         if not self._dry_run and not any(stays):
             deleted = await self._delete(_Thread(name, heads[0], frozenset()))

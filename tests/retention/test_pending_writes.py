@@ -102,6 +102,26 @@ async def test_a_prune_keeps_all_writes_of_the_newest_checkpoint(provider):
         assert await written_alone(backend, "t") == 4
 
 
+@pytest.mark.parametrize("before", [0, 2])
+async def test_writes_stay_that_langgraph_saves_before_their_checkpoint(provider, before):
+    """A graph does not wait for its checkpoints, unless it is told to."""
+    name, options = provider
+    async with open_backend(name, **options) as backend:
+        async with LocusSaver(backend) as saver:
+            await filled(saver, "t", "ada", writes=(1,) * before)
+            place = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "user_id": "ada"}}
+            if before:
+                place = (await saver.aget_tuple(place)).config
+            checkpoint = empty_checkpoint()
+            coming = {**place["configurable"], "checkpoint_id": checkpoint["id"]}
+            await saver.aput_writes({"configurable": coming}, [("c", "asked")], "task")
+            rules = [ThreadRule(keep_last=1)]
+            plan = await retain(backend, rules, dry_run=True)
+            assert (await retain(backend, rules)).places == plan.places
+            await saver.aput(place, checkpoint, {"source": "loop", "step": before}, {})
+        assert (await pending(backend))["t", "", before] == ["asked"]
+
+
 async def test_writes_whose_checkpoints_are_gone_are_left_by_no_killed_call(provider):
     name, options = provider
     async with open_backend(name, **options) as backend:

@@ -293,7 +293,9 @@ class Ledger:
         """
         name, history = current_key(kind, key), scope.history(kind, key)
         places = [(scope.vitals, name), (scope.current, name)]
-        if not (await self._store.get_batch(places) or await self._store.list_keys(history, 1)):
+        # Nothing is read: what is damaged is erased as well.
+        found = [await self._store.exists(*place) for place in places]
+        if not (any(found) or await self._store.list_keys(history, 1)):
             return 0
         async with self._lock(scope), without_blocks(self._store, scope, erases=True):
             await self._store.delete(*places[0])

@@ -43,7 +43,7 @@ class WholeWords(NamedTuple):
     def of(cls, text: str, fold: Callable[[str], str]) -> WholeWords:
         """Return the words of a text, each once."""
         letter, word = letter_and_word()
-        composed = _POINTS.sub("", normalized("NFKC", text).lower())
+        composed = _POINTS.sub("", normalized("NFKC", text.lower()).lower())
         words = tuple(dict.fromkeys(word.findall(_RUN.sub(" ", composed))))
         runs = dict.fromkeys(
             "".join(f"{each} " for each in letter.findall(run)) for run in _RUN.findall(composed)
@@ -83,8 +83,9 @@ class WholeWords(NamedTuple):
         return finds
 
     def _may_be(self, one: str, other: str) -> bool:
-        bare = self.fold(one)
-        return one == other or bare in (one, other) or bare != self.fold(other)
+        # In capitals, an ß is two letters, and a sigma at the end is as any other.
+        bare, pair = self.fold(one), (one.casefold(), other.casefold())
+        return pair[0] == pair[1] or bare in pair or bare != self.fold(other)
 
 
 def _needle(run: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
+import subprocess
+import sys
 
 import pytest
 
@@ -113,3 +115,32 @@ async def test_compacting_among_writers(backend):
     await asyncio.gather(*writers)
     for n in range(4):
         assert len(await backend.store.list_keys(("busy", f"{n}"))) == 30
+
+
+FILLED = """
+import asyncio, os, resource, sys
+from locus_memory.backends.sqlite.backend import SQLiteBackend
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+async def run():
+    async with SQLiteBackend(sys.argv[1]) as backend:
+        for n in range(64):
+            await backend.checkpointer.save({"a": os.urandom(750_000).hex()}, f"{n}")
+        before = peak()
+        await backend.compact()
+        print(peak() - before, os.path.getsize(sys.argv[1]))
+
+asyncio.run(run())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="others count the memory in other units")
+def test_compacting_takes_no_memory_of_the_size_of_the_file(tmp_path):
+    command = [sys.executable, "-c", FILLED, f"{tmp_path / 'large.db'}"]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    taken, size = map(int, told.split())
+    assert size > 40 * 2**20
+    assert taken < size / 2

@@ -310,3 +310,14 @@ async def test_a_key_that_is_not_there_leaves_the_records_of_runs(
 
     await forget(memory, user_id=user_id, key="home")
     assert await manager.saw("t") == []
+
+
+async def test_a_damaged_memory_is_erased_by_its_key(tmp_path: Path) -> None:
+    path = tmp_path / "damaged.db"
+    async with SQLiteStore(path) as store:
+        await LLMMemoryManager(store).for_user("ada").save([Memory("user", "home", "In Graz.")])
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE items SET value = replace(value, 'Graz', 'Gras')")
+    async with SQLiteStore(path) as store:
+        assert await LLMMemoryManager(store).for_user("ada").forget("home") == 1
+        assert await contents(store) == {}

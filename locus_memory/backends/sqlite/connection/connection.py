@@ -14,6 +14,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, Literal, TypeVar
@@ -34,6 +35,7 @@ from locus_memory.backends.sqlite.connection.pool import (
     empty_log,
     end,
     outcome,
+    rewrite,
 )
 from locus_memory.errors import BackendClosedError, BackendError, ConfigurationError
 from locus_memory.events import emit
@@ -168,12 +170,14 @@ class SQLiteDatabase(SharedConnection):
     async def rewrite(self) -> None:
         """Write the file anew, so that it keeps no byte and no page of what is gone.
 
-        It takes free space of the size of the file, and other writers wait meanwhile.
+        It takes free space of the size of the file beside it and in the folder for temporary files.
+        Other writers wait meanwhile, those of another process for their `busy_timeout`.
 
         Raises:
-            BackendError: SQLite failed, for instance because the disk is full; nothing is lost.
+            BackendError: SQLite failed, for instance because a disk is full; nothing is lost.
         """
-        await self._put(Job(lambda connection: connection.execute("VACUUM"), "alone"))
+        place = "MEMORY" if self._settings.path == MEMORY else "FILE"
+        await self._put(Job(partial(rewrite, place=place), "alone"))
         await self.empty_log()
 
     async def empty_log(self) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 from locus_memory.backends.sqlite.connection.driver_errors import translate
 from locus_memory.backends.sqlite.connection.opening import LOG_LIMIT, Settings, roll_back
 
-__all__ = ["Job", "Queue", "Reader", "Writer", "dismiss", "empty_log", "end", "outcome"]
+__all__ = ["Job", "Queue", "Reader", "Writer", "dismiss", "empty_log", "end", "outcome", "rewrite"]
 
 _BATCH: Final = 256
 
@@ -46,6 +46,20 @@ def empty_log(connection: sqlite3.Connection, most: int = _LOG_PATIENCE) -> bool
     finally:
         connection.execute(f"PRAGMA busy_timeout = {patience}")
     return bool(busy)
+
+
+def rewrite(connection: sqlite3.Connection, place: Literal["FILE", "MEMORY"]) -> None:
+    """Write the database anew.
+
+    Args:
+        connection: The connection of the writer.
+        place: Where the copy is meanwhile, beyond the size of the cache of pages.
+    """
+    connection.execute(f"PRAGMA temp_store = {place}")
+    try:
+        connection.execute("VACUUM")
+    finally:
+        connection.execute("PRAGMA temp_store = MEMORY")
 
 
 Kind = Literal["read", "write", "alone"]

@@ -116,20 +116,23 @@ class Matches:
         large = self.connection.execute(queries.IS_LARGE, (namespace,)).fetchone()
         scope = "" if namespace is None or large else f'scope : "n{namespace}" AND '
         most = page.offset + page.limit
-        found = self._of_rare(quoted, scope, most) if is_many else None
+        counts = {each: self._count(each) for each in quoted} if is_many else {}
+        # Always the rarest first: the last digits of a sum depend on the order.
+        words = sorted(counts, key=counts.__getitem__) or quoted
+        found = self._of_rare(words, counts, scope, most) if is_many else None
         if found is None:
-            return self._ranked(f"{scope}{_any_of(quoted)}", page)
+            return self._ranked(f"{scope}{_any_of(words)}", page)
         return found[page.offset : most]
 
-    def _of_rare(self, quoted: Sequence[str], scope: str, most: int) -> list[Hit] | None:
+    def _of_rare(
+        self, words: Sequence[str], counts: Mapping[str, int], scope: str, most: int
+    ) -> list[Hit] | None:
         """Return the best items, if all of them have a rare word; `None`: there may be others.
 
         An item without one scores less than the sum of what each common word adds at most. This is
         the idea of MaxScore: Turtle and Flood, Query evaluation: strategies and optimizations,
         1995, https://doi.org/10.1016/0306-4573(95)00020-H
         """
-        counts = {each: self._count(each) for each in quoted}
-        words = sorted(counts, key=counts.__getitem__)
         ends = accumulate(counts[each] for each in words)
         size = sum(end <= self.totals.rows * _SHARE_OF_RARE for end in ends)
         rare, common = words[:size], words[size:]
