@@ -14,6 +14,7 @@ from langgraph.types import Command, Send, interrupt
 from locus_memory import get_checkpointer, open_backend
 from locus_memory.errors import ConfigurationError
 from locus_memory.integrations.langgraph import LocusSaver
+from locus_memory.testing import FakeClock
 
 ADA = {"configurable": {"thread_id": "ada"}}
 
@@ -48,6 +49,27 @@ async def test_a_conversation_goes_on_with_another_saver(where, conversation):
     assert texts(state) == [
         "question 0", "answer 1", "question 1", "answer 3", "question 2", "answer 5",
     ]  # fmt: skip
+
+
+async def test_after_a_vacuum_an_interrupted_graph_repeats_no_finished_task(tmp_path):
+    clock, calls = FakeClock(), []
+
+    def works(_state):
+        calls.append("work")
+        return {"log": ["worked"]}
+
+    async def asks(_state):
+        return {"log": [interrupt("Go on?")]}
+
+    async with open_backend(f"sqlite:{tmp_path / 'a.db'}", clock=clock) as backend:
+        nodes = {"work": works, "ask": asks}
+        for resumed in (None, Command(resume="yes")):
+            async with LocusSaver(backend) as saver:
+                graph = graph_of(saver, nodes, [(START, "work"), (START, "ask")])
+                state = await graph.ainvoke(resumed or {"log": []}, ADA)
+            clock.advance(31 * 86_400)
+            await backend.checkpointer.vacuum(30)
+    assert (sorted(state["log"]), calls) == (["worked", "yes"], ["work"])
 
 
 @pytest.mark.slow
