@@ -14,6 +14,7 @@ from langgraph.types import Command, Send, interrupt
 from locus_memory import get_checkpointer, open_backend
 from locus_memory.errors import ConfigurationError
 from locus_memory.integrations.langgraph import LocusSaver
+from locus_memory.integrations.langgraph.threads import Place
 from locus_memory.testing import FakeClock
 
 ADA = {"configurable": {"thread_id": "ada"}}
@@ -61,15 +62,23 @@ async def test_after_a_vacuum_an_interrupted_graph_repeats_no_finished_task(tmp_
     async def asks(_state):
         return {"log": [interrupt("Go on?")]}
 
+    async def ends_last(_state):
+        calls.append("last")
+        # The saver has no event for it.
+        while not await backend.checkpointer.exists(Place.at("ada", "").writes):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        return {"log": ["ended"]}
+
     async with open_backend(f"sqlite:{tmp_path / 'a.db'}", clock=clock) as backend:
-        nodes = {"work": works, "ask": asks}
+        nodes = {"work": works, "ask": asks, "last": ends_last}
         for resumed in (None, Command(resume="yes")):
             async with LocusSaver(backend) as saver:
-                graph = graph_of(saver, nodes, [(START, "work"), (START, "ask")])
+                graph = graph_of(saver, nodes, [(START, name) for name in nodes])
                 state = await graph.ainvoke(resumed or {"log": []}, ADA)
             clock.advance(31 * 86_400)
             await backend.checkpointer.vacuum(30)
-    assert (sorted(state["log"]), calls) == (["worked", "yes"], ["work"])
+    assert sorted(state["log"]) == ["ended", "worked", "yes"]
+    assert sorted(calls) == ["last", "work"]
 
 
 @pytest.mark.slow
