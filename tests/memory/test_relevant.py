@@ -50,7 +50,7 @@ async def test_what_has_nothing_to_do_with_a_query_is_not_found(make, clock, emb
     manager = make(embedder=embedder)
     await fill(manager, clock)
     found = await manager.search("green tea")
-    assert found[0].content == "Likes green tea in the morning"
+    assert "Likes green tea in the morning" in [each.content for each in found]
     assert all(0.02 <= each.score <= 1 for each in found)
     assert not await manager.search("How do transistors amplify?")
 
