@@ -35,8 +35,9 @@ from locus_memory.checkpoint.encoding.frames import dumps
 from locus_memory.checkpoint.forks import with_heir
 from locus_memory.checkpoint.four_verbs import whole_storage
 from locus_memory.checkpoint.inmemory import InMemoryDeltaStorage
+from locus_memory.checkpoint.pending import holder_of
 from locus_memory.checkpoint.record import Record, RecordHead
-from locus_memory.checkpoint.retention import age_of, cutoff, expendable, kept_base
+from locus_memory.checkpoint.retention import age_of, cutoff, expendable, kept_base, orphans
 from locus_memory.checkpoint.saves import (
     Save,
     busy,
@@ -411,15 +412,24 @@ class DeltaCheckpointer(BaseCheckpointer[StateT]):
         removed = 0
         after: str | None = None
         while threads := await self.storage.list_threads(after=after):
-            for thread_id in threads:
+            # A checkpoint before its pending writes, which have the lesser name.
+            for thread_id in reversed(threads):
                 removed += await self._prune_readable(thread_id, age)
             after = threads[-1]
         await self.storage.reclaim()
         return removed
 
     async def _prune_readable(self, thread_id: str, age: timedelta) -> int:
+        holder, before = holder_of(thread_id), cutoff(age, self.clock())
         try:
-            return await self.prune(thread_id, older_than=age)
+            if not holder:
+                return await self.prune(thread_id, older_than=age)
+            stay = {
+                each.checkpoint_id for each in await self.storage.list_checkpoints(holder, None)
+            }
+            return await self._remove(
+                thread_id, lambda heads: orphans(heads, stay=stay, before=before)
+            )
         except (CheckpointCorruptError, EncryptionError) as error:
             emit("checkpoint.not_pruned", error=error, thread_id=thread_id)
             return 0

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from locus_memory._internal.quoting import quote
 from locus_memory.checkpoint.record import RecordHead
 from locus_memory.errors import InvalidArgumentError
-from locus_memory.store.item import check_limit
+from locus_memory.store.item import check_limit, timestamp
 
-__all__ = ["age_of", "cutoff", "expendable", "kept_base"]
+__all__ = ["age_of", "cutoff", "expendable", "kept_base", "orphans"]
 
 _LONGEST = timedelta.max.days
 
@@ -66,7 +66,26 @@ def expendable(
     kept = 1 if keep_last is None else check_limit(keep_last, "keep_last")
     if kept < 1:
         raise InvalidArgumentError("keep_last is at least 1: the newest checkpoint stays")
-    return {head.revision for head in heads[kept:] if before is None or head.created_at < before}
+    return {head.revision for head in heads[kept:] if before is None or _is_older(head, before)}
+
+
+def orphans(
+    heads: Sequence[RecordHead], *, stay: Collection[str], before: float | None
+) -> set[int]:
+    """Return the revisions of old pending writes whose checkpoints are gone; also the newest.
+
+    Args:
+        heads: All heads of the thread of pending writes.
+        stay: The checkpoints that are there.
+        before: Only writes saved before this moment are deleted; `None`: none.
+    """
+    gone = (head for head in heads if head.metadata.get("of") not in stay)
+    return {head.revision for head in gone if before is not None and _is_older(head, before)}
+
+
+def _is_older(head: RecordHead, before: float) -> bool:
+    """Whether a record was saved before a moment, by the moment that it shows: of microseconds."""
+    return timestamp(head.created_at).timestamp() < before
 
 
 def kept_base(

@@ -166,7 +166,7 @@ async def fork_thread(
     name = new
     if source is not None and thread_id == source.name:
         if target is None:
-            target = source.moved(new)
+            target = Place.at(new, source.namespace)
             name = target.name
         # Before the fork becomes visible.
         await _copy_writes(backend.checkpointer, source.writes, name)

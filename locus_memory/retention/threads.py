@@ -10,10 +10,11 @@ from typing import Any, Final
 from locus_memory._internal.running.paging import paged
 from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
 from locus_memory.checkpoint.chain import DeltaCheckpointer
+from locus_memory.checkpoint.pending import beside, holder_of
 from locus_memory.checkpoint.storage import StaleChainError
 from locus_memory.errors import CheckpointError, EncryptionError
 from locus_memory.events import emit
-from locus_memory.memory.forgetting.threads import beside, holder_of, view_thread
+from locus_memory.memory.forgetting.threads import view_thread
 from locus_memory.retention.report import Retained
 from locus_memory.retention.rules import RetentionRule, ThreadRule, moment_before
 from locus_memory.store.filters import matches, parse_filter

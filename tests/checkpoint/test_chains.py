@@ -18,6 +18,8 @@ from locus_memory.checkpoint.encoding.levels import place
 from locus_memory.checkpoint.record import FORMAT_VERSION, Record, RecordHead, moved
 from locus_memory.checkpoint.retention import expendable
 from locus_memory.errors import CheckpointCorruptError, InvalidArgumentError
+from locus_memory.registry import open_backend
+from locus_memory.testing import FakeClock
 
 
 @pytest.mark.slow
@@ -238,3 +240,18 @@ async def test_a_long_record_is_compressed_at_a_lower_level(asked, used):
             record = await checkpointer.storage.retrieve(thread)
             document = orjson.dumps(await checkpointer.load(thread))
             assert record.payload == Record.pack(document, record, level, kind=b"m").payload
+
+
+async def test_a_checkpoint_of_exactly_the_moment_of_a_prune_stays(provider):
+    """Also if its moment is shown rounded up: a clock is finer than a microsecond."""
+    name, options = provider
+    clock = FakeClock()
+    async with open_backend(name, clock=clock, **options) as backend:
+        for number in range(40):
+            await backend.checkpointer.save({"n": number}, "t")
+            clock.advance(1.000_000_3)
+        infos = await backend.checkpointer.list_with_metadata("t", 100)
+        for place in range(30, 0, -4):
+            await backend.checkpointer.prune("t", older_than=infos[place].created_at)
+            left = await backend.checkpointer.list_checkpoints("t", 100)
+            assert left == [each.checkpoint_id for each in infos[: place + 1]]

@@ -44,6 +44,17 @@ async def test_min_score_does_not_fill_up_with_the_newest(make, store, clock):
     assert await keys(manager, "How do transistors amplify?", min_score=0.1) == []
 
 
+@pytest.mark.parametrize("embedder", [None, FakeEmbedder()])
+async def test_what_has_nothing_to_do_with_a_query_is_not_found(make, clock, embedder):
+    """Neither by vectors, nor on a store without any search, where the newest are looked at."""
+    manager = make(embedder=embedder)
+    await fill(manager, clock)
+    found = await manager.search("green tea")
+    assert "Likes green tea in the morning" in [each.content for each in found]
+    assert all(0.02 <= each.score <= 1 for each in found)
+    assert not await manager.search("How do transistors amplify?")
+
+
 @pytest.mark.parametrize("least", [-0.1, 2, "much", True])
 async def test_a_bad_min_score_is_refused(make, least):
     with pytest.raises(InvalidArgumentError, match="min_score"):

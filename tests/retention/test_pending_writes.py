@@ -122,6 +122,27 @@ async def test_writes_stay_that_langgraph_saves_before_their_checkpoint(provider
         assert (await pending(backend))["t", "", before] == ["asked"]
 
 
+async def test_a_vacuum_keeps_all_writes_of_the_checkpoints_that_stay(provider):
+    name, options = provider
+    clock = FakeClock()
+    async with open_backend(name, clock=clock, **options) as backend:
+        async with LocusSaver(backend) as saver:
+            await filled(saver, "t", "ada", writes=(2, 1, 4))
+            await filled(saver, "gone", "bob", writes=(3,))
+            clock.advance(20 * 86_400)
+            await filled(saver, "t", "ada", writes=(2,), namespace="writes")
+        before = await pending(backend)
+        await backend.checkpointer.delete(Place.at("gone", "").name)
+        clock.advance(20 * 86_400)
+        # Two checkpoints with their writes, and those of the deleted one.
+        assert await backend.checkpointer.vacuum(30) == 2 + 3 + 3
+        stay = [("t", "", 2), ("t", "writes", 0)]
+        assert await pending(backend) == {key: before[key] for key in stay}
+        assert await written_alone(backend, "t") == 4
+        assert await backend.checkpointer.vacuum(0) == 0
+        assert await written_alone(backend, "gone") == 0
+
+
 async def test_writes_whose_checkpoints_are_gone_are_left_by_no_killed_call(provider):
     name, options = provider
     async with open_backend(name, **options) as backend:

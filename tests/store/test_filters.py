@@ -43,6 +43,10 @@ def test_an_unknown_operator_is_named_beside_the_known_ones():
         parse_filter({"a.b": {"$gtt": 1}})
     with pytest.raises(InvalidFilterError, match=r"'\$xor' .*known: \$and, \$or, \$not"):
         parse_filter({"$xor": []})
+    with pytest.raises(InvalidFilterError, match=r"'gte' on 'a\.b' is no operator: .*'\$gte'\?"):
+        parse_filter({"a.b": {"gte": 1}})
+    with pytest.raises(InvalidFilterError, match=r"'or' in place .* no operator: .*'\$or'\?"):
+        parse_filter({"or": [{"a": 1}]})
 
 
 @pytest.mark.slow

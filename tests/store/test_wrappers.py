@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import json
 import sys
+from dataclasses import fields
 
 import pytest
 
@@ -86,6 +87,54 @@ async def test_the_inner_store_never_sees_a_value(inner, vault):
     assert items[0].metadata == {"open": "book"}
     assert await inner.search(NS, "hunter2 old password") == []
     assert await vault.get(NS, "a") == secret
+
+
+PUT = {
+    "namespace": NS,
+    "key": "k",
+    "value": "secret",
+    "metadata": {"m": 1},
+    "ttl": 60.0,
+    "if_version": 0,
+    "text": "words",
+    "embedding": [1.0, 0.0],
+}
+
+
+class Recording(StoreWrapper):
+    """A store that remembers the arguments of its puts by their names."""
+
+    def __init__(self, store):
+        super().__init__(store)
+        self.puts = []
+
+    async def put_with_embedding(self, *args, **options):
+        call = inspect.signature(BaseStore.put_with_embedding).bind(self, *args, **options)
+        self.puts.append({name: call.arguments[name] for name in PUT})
+        return 1
+
+    async def put_batch(self, items):
+        self.puts += [{name: getattr(each, name) for name in PUT} for each in items]
+        return [1]
+
+    write_batch = put_batch
+
+
+@pytest.mark.parametrize("verb", ["put_with_embedding", "put_batch", "write_batch"])
+async def test_every_field_of_a_put_reaches_the_inner_store(inner, verb):
+    assert PUT.keys() == {each.name for each in fields(Put)}
+    recording = Recording(inner)
+    sealing = getattr(EncryptingStore(recording, OLD, active="old"), verb)
+    await (sealing(**PUT) if verb == "put_with_embedding" else sealing([Put(**PUT)]))
+    (put,) = recording.puts
+    assert "aes_gcm" in put["value"]
+    assert put == PUT | {"value": put["value"], "text": ""}
+
+
+async def test_no_vector_is_no_plain_put(inner, vault):
+    with pytest.raises(InvalidEmbeddingError):
+        await vault.put_with_embedding(NS, "k", 1, None)
+    assert not await inner.exists(NS, "k")
 
 
 async def test_equal_values_are_encrypted_unlike(inner, vault):

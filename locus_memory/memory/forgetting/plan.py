@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from locus_memory._internal.running.paging import paged
 from locus_memory.checkpoint.base import BaseCheckpointer
+from locus_memory.checkpoint.pending import beside
 from locus_memory.memory.batch import insisting, rewritten
 from locus_memory.memory.forgetting.choice import (
     Choice,
@@ -21,7 +22,7 @@ from locus_memory.memory.forgetting.choice import (
     text_of,
     thread_of_job,
 )
-from locus_memory.memory.forgetting.threads import ThreadView, beside, roots_of, view_thread
+from locus_memory.memory.forgetting.threads import ThreadView, roots_of, view_thread
 from locus_memory.memory.layers.blocks import drop_blocks
 from locus_memory.memory.layers.episodes import EpisodeBook
 from locus_memory.memory.layers.identity import read_record

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,13 +15,9 @@ from locus_memory.conversation.summary.thread import root_digest
 from locus_memory.errors import CheckpointError
 from locus_memory.messages import Message
 
-__all__ = ["ThreadView", "beside", "holder_of", "roots_of", "view_thread"]
+__all__ = ["ThreadView", "roots_of", "view_thread"]
 
 _PAGE: Final = 500
-_SCHEME: Final = "langgraph:"
-_LANGGRAPH: Final = f"{_SCHEME}["
-_PARTS: Final = 3
-"""The parts of the name of pending writes: the thread, the namespace, and a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,24 +55,6 @@ async def view_thread(checkpointer: BaseCheckpointer, thread_id: str) -> ThreadV
     except CheckpointError:
         is_readable = False
     return ThreadView(thread_id, count, _names(users), _names(ids), oldest, is_readable)
-
-
-def beside(thread_id: str) -> str:
-    """Return the thread of a `LocusSaver` for pending writes, which name no user; or nothing."""
-    return f'{thread_id[:-1]},"writes"]' if thread_id.startswith(_LANGGRAPH) else ""
-
-
-def holder_of(thread_id: str) -> str:
-    """Return the thread that a thread is `beside`; or nothing, if it holds no pending writes."""
-    if not thread_id.startswith(_LANGGRAPH):
-        return ""
-    try:
-        parts: Any = json.loads(thread_id.removeprefix(_SCHEME))
-    except (ValueError, RecursionError):
-        return ""
-    holder = thread_id.removesuffix(',"writes"]') + "]"
-    # A graph's namespace may have the same name.
-    return holder if len(parts) == _PARTS and beside(holder) == thread_id else ""
 
 
 def _checkpoints(checkpointer: BaseCheckpointer, thread_id: str) -> AsyncIterator[CheckpointInfo]:

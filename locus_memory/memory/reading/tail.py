@@ -64,11 +64,10 @@ async def tail_lines(
         _notes(reading, scope, query, thread),
         _quotes(reading, scope, query, thread),
     )
-    shown = stable.names - {each.name for each in new}
     # The best of each kind in turn: their scores are of different searches.
     turns = chain.from_iterable(zip_longest(facts, notes, quotes))
     relevant = [each for each in turns if each and each.relevance >= FLOOR]
-    return list(_once([*new, *(each for each in relevant if each.name not in shown)]))
+    return list(_once([*new, *(each for each in relevant if each.name not in stable.names)]))
 
 
 async def _memories(

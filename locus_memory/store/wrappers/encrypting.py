@@ -188,17 +188,11 @@ class EncryptingStore(StoreWrapper):
         if_version: int | None = None,
         text: str | None = None,
     ) -> int:
-        sealed = self._sealed(Put(namespace, key, value, metadata, text=text))
-        return await self.inner.put_with_embedding(
-            namespace,
-            key,
-            sealed.value,
-            embedding,
-            sealed.metadata,
-            ttl=ttl,
-            if_version=if_version,
-            text="",
-        )
+        put = Put(namespace, key, value, metadata, ttl=ttl, if_version=if_version, text=text)
+        # A vector that is none would pass for a plain put.
+        given: object = embedding
+        sealed = replace(self._sealed(put), embedding=() if given is None else embedding)
+        return await put_one(self.inner, sealed)
 
     get = BaseStore.get
 

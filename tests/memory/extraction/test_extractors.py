@@ -254,8 +254,9 @@ async def test_changes_name_what_is_known():
 
 
 async def test_numbers_of_messages_that_are_none_are_dropped():
-    found, _ = await extract(answer(change(messages=[0, -1, 99, 4, 10**12])))
-    assert found[0].sources == (4,)
+    places = [2, 0, -1, 99, 4, 10**12]
+    found, _ = await extract(answer(change(messages=places), change(key="b", messages=[0])))
+    assert [each.sources for each in found] == [(2, 4), ()]
 
 
 def numbered(call):

@@ -58,6 +58,12 @@ def test_notes_are_bounded_and_survive_their_json(told: list[Any], salience: flo
     assert 0 <= episode.salience <= 1
 
 
+def test_a_note_names_at_most_fifty_messages() -> None:
+    ids = tuple(map(str, range(51)))
+    for count in (0, 1, 2, 50, 51):
+        assert Note("It rained.", message_ids=ids[:count]).message_ids == ids[: min(count, 50)]
+
+
 def test_a_digest_of_an_earlier_version_is_read_as_notes() -> None:
     """Nothing of it is lost."""
     value = {

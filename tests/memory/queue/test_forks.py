@@ -45,6 +45,19 @@ async def test_what_the_parent_has_not_seen_is_read(make, scripted):
     assert extractor.texts[1] == ["three", "four", "new"]
 
 
+@pytest.mark.parametrize(("shared", "read"), [(2, 2), (3, 2), (4, 2)])
+async def test_what_waits_in_the_parent_is_not_read_in_the_fork(make, scripted, shared, read):
+    manager = make(extract_fn=scripted(), extract_mode="manual")
+    await manager.on_session_end(run_of(THREAD[:2]))
+    await manager.sync_now()
+    await manager.on_session_end(run_of(THREAD))
+    fork = run_of(THREAD[:shared], "f", forked_from=fork_of("t", shared))
+    bounds = list(range(1, shared + 1))
+    assert await manager.notes_of(fork, fork.messages, bounds) == (read, [])
+    await manager.sync_now()
+    assert await manager.notes_of(fork, fork.messages, bounds) == (shared, [])
+
+
 async def test_system_messages_are_not_counted(make, scripted):
     extractor = scripted()
     manager = make(extract_fn=extractor)

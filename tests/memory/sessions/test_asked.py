@@ -168,10 +168,12 @@ async def test_extract_alone_leaves_it_out(make):
 
 
 async def test_who_allows_secrets_keeps_it(tend, either):
-    manager = tend(extract_fn=Gullible(), allow_secrets=True)
+    model = Gullible()
+    manager = tend(extract_fn=model, allow_secrets=True)
     await by_runs(manager, None)
     await manager.sync_now()
     assert "bluebirds" in await everything(either)
+    assert any("bluebirds" in text for text in model.texts)
 
 
 async def test_the_turn_before_is_shown_and_is_no_source(tend, either, events):

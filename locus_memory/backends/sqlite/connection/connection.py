@@ -176,8 +176,8 @@ class SQLiteDatabase(SharedConnection):
         Raises:
             BackendError: SQLite failed, for instance because a disk is full; nothing is lost.
         """
-        place = "MEMORY" if self._settings.path == MEMORY else "FILE"
-        await self._put(Job(partial(rewrite, place=place), "alone"))
+        in_memory = self._settings.path == MEMORY
+        await self._put(Job(partial(rewrite, in_memory=in_memory), "alone"))
         await self.empty_log()
 
     async def empty_log(self) -> None:

@@ -48,14 +48,14 @@ def empty_log(connection: sqlite3.Connection, most: int = _LOG_PATIENCE) -> bool
     return bool(busy)
 
 
-def rewrite(connection: sqlite3.Connection, place: Literal["FILE", "MEMORY"]) -> None:
+def rewrite(connection: sqlite3.Connection, *, in_memory: bool) -> None:
     """Write the database anew.
 
     Args:
         connection: The connection of the writer.
-        place: Where the copy is meanwhile, beyond the size of the cache of pages.
+        in_memory: Whether the copy is in memory meanwhile, beyond the size of the cache of pages.
     """
-    connection.execute(f"PRAGMA temp_store = {place}")
+    connection.execute(f"PRAGMA temp_store = {'MEMORY' if in_memory else 'FILE'}")
     try:
         connection.execute("VACUUM")
     finally:

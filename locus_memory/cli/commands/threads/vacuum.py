@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from locus_memory.checkpoint.pending import holder_of
 from locus_memory.cli.options.confirmation import Yes, confirm, refuse_unasked
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import note, print_sizes
@@ -98,7 +99,15 @@ async def _older(checkpointer: BaseCheckpointer, name: str, limit: datetime) -> 
     except CheckpointNotFoundError:
         # The thread was deleted meanwhile.
         return 0
-    return sum(info.created_at < limit for info in infos[:-1])
+    holder = holder_of(name)
+    if not holder:
+        return sum(info.created_at < limit for info in infos[:-1])
+    try:
+        of = await all_checkpoints(checkpointer, holder)
+    except CheckpointNotFoundError:
+        of = []
+    stay = {each.checkpoint_id for each in of if each is of[-1] or each.created_at >= limit}
+    return sum(each.created_at < limit and each.metadata.get("of") not in stay for each in infos)
 
 
 def _render(console: Console, *, document: dict[str, Any]) -> None:

@@ -14,6 +14,8 @@ from langgraph.types import Command, Send, interrupt
 from locus_memory import get_checkpointer, open_backend
 from locus_memory.errors import ConfigurationError
 from locus_memory.integrations.langgraph import LocusSaver
+from locus_memory.integrations.langgraph.threads import Place
+from locus_memory.testing import FakeClock
 
 ADA = {"configurable": {"thread_id": "ada"}}
 
@@ -48,6 +50,35 @@ async def test_a_conversation_goes_on_with_another_saver(where, conversation):
     assert texts(state) == [
         "question 0", "answer 1", "question 1", "answer 3", "question 2", "answer 5",
     ]  # fmt: skip
+
+
+async def test_after_a_vacuum_an_interrupted_graph_repeats_no_finished_task(tmp_path):
+    clock, calls = FakeClock(), []
+
+    def works(_state):
+        calls.append("work")
+        return {"log": ["worked"]}
+
+    async def asks(_state):
+        return {"log": [interrupt("Go on?")]}
+
+    async def ends_last(_state):
+        calls.append("last")
+        # The saver has no event for it.
+        while not await backend.checkpointer.exists(Place.at("ada", "").writes):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        return {"log": ["ended"]}
+
+    async with open_backend(f"sqlite:{tmp_path / 'a.db'}", clock=clock) as backend:
+        nodes = {"work": works, "ask": asks, "last": ends_last}
+        for resumed in (None, Command(resume="yes")):
+            async with LocusSaver(backend) as saver:
+                graph = graph_of(saver, nodes, [(START, name) for name in nodes])
+                state = await graph.ainvoke(resumed or {"log": []}, ADA)
+            clock.advance(31 * 86_400)
+            await backend.checkpointer.vacuum(30)
+    assert sorted(state["log"]) == ["ended", "worked", "yes"]
+    assert sorted(calls) == ["last", "work"]
 
 
 @pytest.mark.slow
