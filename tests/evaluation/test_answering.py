@@ -242,10 +242,10 @@ async def test_a_run_is_not_taken_up_with_another_embedder_unless_none_was_noted
 async def test_two_runs_do_not_write_one_journal_at_once(path):
     model = Scripted(delay=lambda text: 0.01)
     runs = [answered(path, PLAIN, model, model) for _ in range(2)]
-    one, other = await asyncio.gather(*runs, return_exceptions=True)
-    assert one is None
-    assert isinstance(other, InvalidArgumentError)
-    assert "another run writes it" in str(other)
+    ended = await asyncio.gather(*runs, return_exceptions=True)
+    [refused] = [each for each in ended if each is not None]
+    assert isinstance(refused, InvalidArgumentError)
+    assert "another run writes it" in str(refused)
     keys = [each.key for each in only(path, Answered)]
     assert len(keys) == len(set(keys)) == 18
     assert await answered(path, PLAIN, Scripted(), Scripted()) is None

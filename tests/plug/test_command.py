@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -32,10 +33,12 @@ QUESTION = "Which staging database?"
 
 
 @pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "d"))
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "shop" / ".git").mkdir(parents=True)
-    return tmp_path / "d" / "locus_memory"
+    # The path of a socket has at most 107 bytes.
+    with TemporaryDirectory(prefix="d-") as folder:
+        monkeypatch.setenv("XDG_DATA_HOME", folder)
+        yield Path(folder, "locus_memory")
 
 
 @pytest.fixture
