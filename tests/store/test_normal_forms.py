@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 import unicodedata
 
 import pytest
@@ -71,6 +72,18 @@ def test_marks_count_for_their_letter():
     """Each letter has 30 of them."""
     mark = "\u0316"
     assert normalized("NFC", f"x{mark * 40}y{mark * 31}") == f"x{mark * 30}y{mark * 30}"
+
+
+@pytest.mark.parametrize("run", ["\u2014", "\u0301", "\uff9e\u0316"], ids=ascii)
+def test_a_run_takes_little_memory(run):
+    """Else a text of 3 MB takes hundreds, also one of dashes alone."""
+    text = run * 300_000
+    tracemalloc.start()
+    try:
+        normalized("NFC", text)
+        assert tracemalloc.get_traced_memory()[1] < 110 * len(text)
+    finally:
+        tracemalloc.stop()
 
 
 READERS = {
