@@ -258,12 +258,9 @@ class Record(RecordHead):
         stream = zlib.compressobj(compression_level, wbits=window, zdict=dictionary)
         body = stream.compress(document) + stream.flush() + kind
         checksum = head.checksum(body, len(document), version).to_bytes(4, "big")
-        packed = {
-            "size": len(document),
-            "stored_size": _FRAME + len(body),
-            "payload": bytes((version,)) + checksum + body,
-        }
-        return cls(**{name: getattr(head, name) for name in RecordHead.__slots__} | packed)
+        fields: dict[str, Any] = {name: getattr(head, name) for name in RecordHead.__slots__}
+        fields |= {"size": len(document), "stored_size": _FRAME + len(body)}
+        return cls(**fields, payload=bytes((version,)) + checksum + body)
 
     def unpack(self) -> Any:
         """Return the document: a whole state, or a delta if `base` is set.

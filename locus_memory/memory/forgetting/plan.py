@@ -340,7 +340,8 @@ class ForgetPlan:
         for thread_id in self.choice.threads:
             if self.checkpointer is not None:
                 await self.checkpointer.delete(thread_id)
-        for kinds in () if is_idle else (("vitals", "past", "current"), ()):
+        memories: tuple[Kind, ...] = ("vitals", "past", "current")
+        for kinds in () if is_idle else (memories, ()):
             await EpisodeBook(self.store).drop_condensed(self.choice.scope)
             await drop_blocks(self.store, self.choice.scope, erases=True)
             await self._erase(*kinds)
