@@ -64,6 +64,7 @@ READING = [
     ("compact",),
     ("audit-deletion", "word"),
     ("retain", "--threads", "--keep-last", "1", "--yes"),
+    ("ui", "--port", "0"),
 ]
 
 
@@ -91,6 +92,46 @@ def test_each_command_has_help_and_json(ok, name):
     text = ok(name, "--help").out
     assert "--json" in text
     assert f"locus-memory {name} " in text
+
+
+DESTRUCTIVE = {
+    "forget", "rm", "remove", "prune", "vacuum", "restore", "compact", "retain",
+    "consolidate", "rotate",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("correct", "remember"), ("update", "remember"), ("edit", "remember"),
+        ("change", "remember"),
+        ("add", "remember"), ("save", "remember"), ("list", "memories"), ("serach", "search"),
+        ("memorys", "memories"), ("histroy", "history"),
+    ],
+)  # fmt: skip
+def test_an_unknown_command_is_answered_with_what_is_meant(fails, typed, meant):
+    told = f"error: no command '{typed}': did you mean '{meant}'?\n"
+    assert fails(2, typed, "--user", "ada") == told
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "forgett", "forgot", "remove", "restores", "delete", "erase", "prun", "r", "vacum",
+        "compac",
+        "consolidat", "überschreiben", "忘れる", "", "x" * 5000,
+    ],
+)  # fmt: skip
+def test_a_command_that_erases_is_never_the_guess(fails, typed):
+    told = fails(2, typed)
+    guessed = set(re.findall(r"mean '([\w-]+)'", told))
+    assert not DESTRUCTIVE & guessed
+    assert guessed or "locus-memory --help" in told
+
+
+def test_a_subcommand_that_erases_is_never_the_guess(fails):
+    for typed in ("remov", "removed", "rmm"):
+        assert "mean" not in fails(2, "identity" if "v" in typed else "threads", typed)
 
 
 def test_no_help_line_is_cut_off(ok, monkeypatch):

@@ -19,6 +19,28 @@ if TYPE_CHECKING:
 
 _ORDER: Final = {name: place for place, name in enumerate(EXAMPLES)}
 
+_DESTRUCTIVE: Final = frozenset(
+    (
+        "compact",
+        "consolidate",
+        "forget",
+        "prune",
+        "remove",
+        "restore",
+        "retain",
+        "rm",
+        "rotate",
+        "vacuum",
+    )
+)
+"""Commands that erase or overwrite: none is the guess for a name that is not there."""
+
+_MEANT: Final = {
+    **dict.fromkeys(("add", "change", "correct", "edit", "save", "set", "update"), "remember"),
+    "list": "memories",
+}
+"""What other programs call a command."""
+
 
 class Command(TyperCommand):
     """A command whose help ends with examples; `epilog` has one per line."""
@@ -30,7 +52,21 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group whose help lists the commands by panel."""
+    """A group whose help lists the commands by panel, and which guesses no command that erases."""
+
+    @override
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[Any, Any, list[str]]:
+        """Return the name, the command and its arguments; an error names the nearest command."""
+        name = args[0]
+        if name.startswith("-") or ctx.resilient_parsing or self.get_command(ctx, name):
+            return super().resolve_command(ctx, args)
+        from locus_memory._internal.quoting import quote  # noqa: PLC0415 - help must be quick
+        from locus_memory.inspection.names import near  # noqa: PLC0415 - the same
+
+        known = self.list_commands(ctx)
+        meant = _MEANT.get(name, name)
+        told = near(meant, [each for each in known if each not in _DESTRUCTIVE])
+        return ctx.fail(f"no command {quote(name)}{told or f': see {ctx.command_path} --help'}")
 
     @override
     def format_epilog(self, ctx: Context, formatter: HelpFormatter) -> None:

@@ -102,16 +102,19 @@ def _day(moment: str | None) -> str:
 def origin(row: Row, width: int | None = _NAME) -> str:
     """Return the thread and the places of the source messages, or the extractor's name.
 
-    A memory without authority is marked.
+    A memory without authority is marked, and one that a person wrote in place of a message.
 
     Args:
         row: The memory.
         width: How many characters of the name are shown; `None`: all.
     """
-    told = {"tool": ["(a tool)"], "document": ["(a document)"], "import": ["(imported)"]}.get(
-        str(row["origin"]), []
-    )
     sources = row["sources"]
     name = sources[0]["thread_id"] if sources else str(row["metadata"].get("extractor") or "")
+    told = {
+        "tool": ["(a tool)"],
+        "document": ["(a document)"],
+        "import": ["(imported)"],
+        "person": ["(a person)"] if sources else [],
+    }.get(str(row["origin"]), [])
     places = [f"#{each['place']}" for each in sources if each["place"] is not None]
     return " ".join([name if width is None else snippet(name, width), *places, *told])

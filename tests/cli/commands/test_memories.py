@@ -85,7 +85,7 @@ def test_a_source_that_is_gone(ok, told, save):
         {"thread_id": "gone", "message_id": "x" * 32, "place": None, "text": None}
     ]
     assert rows["car"]["sources"] == []
-    assert "gone\n" in ok("memories").out
+    assert "gone (a person)\n" in ok("memories").out
 
 
 def test_a_source_that_is_counted(ok, chat, save):
@@ -288,6 +288,38 @@ def test_remember_as_it_is_told(ok):
     assert document["metadata"]["extractor"] == "by hand"
     assert keys(ok("memories", "--json")) == []
     assert "by hand" in ok("memories", "--user", "ada").out
+
+
+def test_what_a_person_wrote_over_a_message_is_not_told_as_its_words(ok, told):
+    async def edit():
+        async with open_backend("sqlite:./locus.db") as backend:
+            manager = LLMMemoryManager(backend.store).for_user("ada")
+            await manager.update("user:home", "The user lives in Oslo.")
+
+    asyncio.run(edit())
+    edited, *before = ok("history", "--user", "ada", "home").out.splitlines()[1:]
+    assert edited.strip().split("  ")[-1].strip() == "t #5 (a person)"
+    assert [line.strip().split("  ")[-1].strip() for line in before] == ["t #5", "t #3"]
+    assert ok("memories", "--user", "ada").out.count("(a person)") == 1
+
+
+def test_a_search_of_memories_names_the_nearest_word(ok, run, save):
+    texts = [
+        "I have a shellfish allergy.",
+        "Ich mag Käse.",
+        "Я люблю чай.",
+        "私は東京に住んでいます。",
+    ]
+    save(*(Memory("user", f"k{n}", each) for n, each in enumerate(texts)), user="ada")
+    for typed, meant in [("shelfish", "shellfish"), ("Käze", "käse"), ("люблб", "люблю")]:
+        told = run("memories", "--user", "ada", "--query", typed)
+        assert told.code == 0
+        assert f"did you mean '{meant}'?" in told.out + told.err
+    for typed in ("zzz", "x" * 5000):
+        told = run("memories", "--user", "ada", "--query", typed)
+        assert "mean" not in told.out + told.err
+        assert "no memories" in told.out + told.err
+    assert run("memories", "--user", "ada", "--query", "shelfish", "--json").json["memories"] == []
 
 
 def test_remember_refuses_a_secret_unless_it_must(ok, fails, empty_directory):

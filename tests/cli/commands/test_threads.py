@@ -40,6 +40,22 @@ def test_threads(ok, sessions, chat):
     ]
 
 
+def test_threads_of_a_user(ok):
+    for thread, user in [("mon", "ada"), ("tue", "bob"), ("wed", "ada")]:
+        ok("chat", thread, "--user", user, "--scripted", stdin=b"Hello.\n")
+    ok("chat", "none", "--scripted", stdin=b"Hello.\n")
+
+    def names(*arguments):
+        return [t["thread_id"] for t in ok("threads", *arguments, "--json").json["threads"]]
+
+    assert names("--user", "ada") == ["mon", "wed"]
+    assert names("--user", "ada", "--limit", "1") == ["mon"]
+    assert ok("threads", "--user", "ada", "--limit", "1", "--json").json["more"] == 1
+    assert names("--user", "ada", "--after", "mon") == ["wed"]
+    assert names("--user", "eve") == []
+    assert names() == ["mon", "none", "tue", "wed"]
+
+
 def test_threads_page(ok, sessions, chat):
     def names(*arguments):
         return [t["thread_id"] for t in ok("threads", *arguments, "--json").json["threads"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from difflib import get_close_matches
 from functools import partial
@@ -40,7 +41,7 @@ from locus_memory.inspection.memories import (
     undo_change,
     users,
 )
-from locus_memory.inspection.names import parse_namespace
+from locus_memory.inspection.names import near, parse_namespace
 from locus_memory.inspection.sources import Sources
 from locus_memory.inspection.text import snippet, visible_name
 from locus_memory.store.item import check_text
@@ -63,6 +64,7 @@ __all__ = [
 
 _ALL = 2**31
 _NAMED = 5
+_WORD = re.compile(r"\w{3,}")
 
 
 def list_memories(
@@ -99,7 +101,7 @@ def list_memories(
     if all_users and user is not None:
         raise UsageError("give --user or --all-users, not both")
 
-    async def work(backend: Backend) -> dict[str, Any]:
+    async def work(backend: Backend) -> tuple[dict[str, Any], str]:
         manager = open_manager(backend.store, parse_namespace(prefix))
         known = await users(backend.store, manager)
         document = await collect(
@@ -115,10 +117,19 @@ def list_memories(
         if not document["total"] and not all_users:
             alike = get_close_matches((user or "")[:LONGEST], known)
             document["others"] = [] if user in known else alike or known
-        return document
+        if document["total"] or not query or all_users:
+            return document, ""
+        scoped = manager if user is None else manager.for_user(user)
+        return document, await _nearest_word(scoped, query)
 
-    document = session.run(work)
-    render = partial(render_memories, document=document, with_user=all_users, with_sources=sources)
+    document, hint = session.run(work)
+    render = partial(
+        render_memories,
+        document=document,
+        with_user=all_users,
+        with_sources=sources,
+        hint=hint,
+    )
     session.answer(document, render)
     session.tell_more(document["more"], offset=document["next"])
 
@@ -207,15 +218,27 @@ async def _mentions(manager: LLMMemoryManager, memory: Memory, query: str) -> bo
     return any(words.intersection(tokens(each.content)) for each in past)
 
 
+async def _nearest_word(manager: LLMMemoryManager, query: str) -> str:
+    """Return the end of a remark: the memories' word that is like one of a query, or nothing."""
+    contents = " ".join([each.content async for each in manager.memories()])
+    known = sorted(set(_WORD.findall(contents.casefold())))
+    return next(filter(None, (near(each, known) for each in query.casefold().split())), "")
+
+
 def render_memories(
-    console: Console, *, document: dict[str, Any], with_user: bool, with_sources: bool
+    console: Console,
+    *,
+    document: dict[str, Any],
+    with_user: bool,
+    with_sources: bool,
+    hint: str = "",
 ) -> None:
-    """Print the table of memories."""
+    """Print the table of memories; `hint` ends the remark that there are none."""
     rows: list[Row] = document["memories"]
     if rows:
         print_memories(console, rows, with_user=with_user, with_sources=with_sources)
     elif not document["total"]:
-        remark(console, "no memories")
+        remark(console, f"no memories{hint}")
     others = document.get("others") or []
     if others:
         named = ", ".join(visible_name(each) for each in others[:_NAMED])

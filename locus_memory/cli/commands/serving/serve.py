@@ -72,6 +72,7 @@ def serve(
         session,
         web=require("locus_memory.web", "ui", needed_by="locus-memory serve"),
         pages=None,
+        create=True,
         embedder=embedder,
         settings={
             "host": host,
@@ -118,6 +119,7 @@ def ui(
         session,
         web=require("locus_memory.web", "ui", needed_by="locus-memory ui"),
         pages=make_pages,
+        create=bool(runs),
         embedder=embedder,
         settings={
             "host": host,
@@ -135,10 +137,11 @@ def _listen(
     *,
     web: ModuleType,
     pages: Callable[[], Any] | None,
+    create: bool,
     embedder: str | None,
     settings: dict[str, Any],
 ) -> None:
-    """Serve a database until the process is asked to stop.
+    """Serve a database until the process is asked to stop; `create` makes a missing one.
 
     Raises:
         UsageError: A setting cannot work.
@@ -148,7 +151,7 @@ def _listen(
     except ConfigurationError as error:
         raise UsageError(str(error)) from error
     work = partial(_serve, web=web, settings=checked, pages=pages, embedder=embedder)
-    session.run(work, create=not checked.read_only)
+    session.run(work, create=create and not checked.read_only)
 
 
 async def _serve(

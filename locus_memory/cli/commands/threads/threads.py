@@ -46,25 +46,42 @@ def list_threads(
         str | None, typer.Option(metavar="TEXT", help="Only thread ids that start with TEXT.")
     ] = None,
     after: Annotated[str | None, typer.Option(metavar="THREAD", help="Only after this id.")] = None,
+    user: Annotated[
+        str | None,
+        typer.Option(
+            "--user", metavar="ID", help="Only threads of this user, as forget finds them."
+        ),
+    ] = None,
     limit: Limit = 100,
     everything: Annotated[
         bool, typer.Option("--all", help="Also list the threads of LangGraph's pending writes.")
     ] = False,
 ) -> None:
     """List the threads, or delete some with `rm`."""
-    found = partial(_list, prefix=prefix, after=after, limit=limit, everything=everything)
-    document = session.run(found)
+    document = session.run(
+        partial(_list, prefix=prefix, after=after, user=user, limit=limit, everything=everything)
+    )
     session.answer(document, partial(_render, found=document["threads"]))
     session.tell_more(document["more"], after=document["next"])
 
 
 async def _list(
-    backend: Backend, *, prefix: str | None, after: str | None, limit: int, everything: bool
+    backend: Backend,
+    *,
+    prefix: str | None,
+    after: str | None,
+    user: str | None,
+    limit: int,
+    everything: bool,
 ) -> dict[str, Any]:
+    from locus_memory.memory.forgetting.threads import view_thread  # noqa: PLC0415 - help is quick
+
     names: list[str] = []
     more = 0
     async for name in _names(backend.checkpointer, prefix, after, limit):
         if not everything and hides(name):
+            continue
+        if user is not None and user not in (await view_thread(backend.checkpointer, name)).users:
             continue
         if len(names) < limit:
             names.append(name)
