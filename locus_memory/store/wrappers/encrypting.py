@@ -188,9 +188,18 @@ class EncryptingStore(StoreWrapper):
         if_version: int | None = None,
         text: str | None = None,
     ) -> int:
-        put = Put(namespace, key, value, metadata, ttl=ttl, if_version=if_version, text=text)
+        put = Put(
+            namespace,
+            key,
+            value,
+            metadata,
+            ttl=ttl,
+            if_version=if_version,
+            text=text,
+            embedding=embedding,
+        )
         # A vector that is none would pass for a plain put.
-        sealed = replace(self._sealed(put), embedding=() if embedding is None else embedding)
+        sealed = replace(self._sealed(put), embedding=() if put.embedding is None else embedding)
         return await put_one(self.inner, sealed)
 
     get = BaseStore.get
