@@ -386,8 +386,9 @@ class BaseCheckpointer(Resource, ABC, Generic[StateT]):
     async def vacuum(self, older_than_days: float = 30) -> int:
         """Prune every thread by age and reclaim the space.
 
-        The newest checkpoint of each thread stays, however old. A thread with a damaged record is
-        not changed, and an event reports it.
+        The newest checkpoint of each thread stays, however old. LangGraph's pending writes stay
+        with their checkpoints, and go with them. A thread with a damaged record is not changed, and
+        an event reports it.
 
         Returns:
             How many checkpoints were deleted.

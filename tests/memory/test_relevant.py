@@ -45,7 +45,7 @@ async def test_min_score_does_not_fill_up_with_the_newest(make, store, clock):
 
 
 @pytest.mark.parametrize("embedder", [None, FakeEmbedder()])
-async def test_what_has_nothing_to_do_with_a_query_is_not_found(make, clock, embedder):
+async def test_what_has_nothing_to_do_with_a_query_is_not_found(make, store, clock, embedder):
     """Neither by vectors, nor on a store without any search, where the newest are looked at."""
     manager = make(embedder=embedder)
     await fill(manager, clock)
@@ -53,6 +53,10 @@ async def test_what_has_nothing_to_do_with_a_query_is_not_found(make, clock, emb
     assert "Likes green tea in the morning" in [each.content for each in found]
     assert all(0.02 <= each.score <= 1 for each in found)
     assert not await manager.search("How do transistors amplify?")
+    if store.capabilities.search and embedder is None:
+        # By words alone, each has one of the query, here in its key.
+        (found,) = await manager.search("deadline")
+        assert found.content == "The tea shop opens in May"
 
 
 @pytest.mark.parametrize("least", [-0.1, 2, "much", True])

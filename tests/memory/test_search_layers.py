@@ -86,6 +86,8 @@ async def test_notes_are_found_by_their_origin(manager):
     assert len(told) == 1
     assert not await manager.search_episodes("walnuts", 8, origins=["person"])
     assert not await manager.search_episodes("event", 8)
+    # One word of very many, in a text about something else.
+    assert not await manager.search_episodes(" ".join(f"zork{n}" for n in range(60)) + " walnut")
 
 
 async def test_episodes_are_listed_by_origin(manager):

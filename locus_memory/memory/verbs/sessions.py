@@ -175,10 +175,10 @@ class SessionVerbs(SingleMemories):
                 await self._worker.flush(self._scope.namespace, self._scope.lane(each))
             read, before = await self._queue.read_of(self._scope, thread, said, fork)
         bound = max((each for each in bounds if told[each] <= read), default=0)
-        last = {thread: before + told[bound]} | (
-            {} if fork is None else {fork.thread: before + min(told[bound], fork.shared)}
-        )
-        return bound, await self._lines(thread, last, said, before) if bound else []
+        ends = {} if fork is None else {fork.thread: float(before + fork.shared)}
+        ends[thread] = math.inf
+        last = before + told[bound]
+        return bound, await self._lines(thread, ends, last, said, before) if bound else []
 
     async def condense_notes(self, lines: Sequence[str]) -> list[str]:
         """Return fewer lines, which the model of the extractor makes of those of `notes_of`.
@@ -204,13 +204,15 @@ class SessionVerbs(SingleMemories):
         return await condensed_lines(self._store, self._scope, model, lines, self._ledger.now())
 
     async def _lines(
-        self, thread: str, last: Mapping[str, int], said: Sequence[Any], before: int
+        self, thread: str, ends: Mapping[str, float], last: int, said: Sequence[Any], before: int
     ) -> list[str]:
         """Return the notes of a thread, each at the place of the first message that says it.
 
         Args:
             thread: The thread.
-            last: The number of the last message, in the thread and in that it was forked from.
+            ends: The number of the last message that is also one of this thread, by thread: of
+                itself, and of that it was forked from. Further messages have the same numbers.
+            last: The number of the last message whose notes count.
             said: The conversation.
             before: The number of the message before it.
         """
@@ -221,15 +223,17 @@ class SessionVerbs(SingleMemories):
         }
         zone, found = self._options.zone(), list[tuple[float, str]]()
         async for episode in EpisodeBook(self._store).scan(self._scope):
-            first = {name: start for name, start, _ in episode.all_turns if name in last}
+            first = {name: start for name, start, _ in episode.all_turns if name in ends}
             for note in episode.notes:
                 name = note.thread or episode.session_id
-                places = [numbers[each] for each in note.message_ids if each in numbers]
+                end = ends.get(name, 0)
+                known = [numbers[each] for each in note.message_ids if each in numbers]
+                places = [place for place in known if place <= end]
                 is_own = name == thread and name in first
                 place = min(places, default=first[name] if is_own else math.inf)
                 # A note of messages of which the fork does not have all is of the other thread.
                 is_shared = name in first and len(places) == len(note.message_ids)
-                if place <= last.get(name, 0) and (is_own or is_shared):
+                if place <= last and (is_own or is_shared):
                     found += [
                         (place, f"{line.heading(zone)} {line.text[2:]}")
                         for line in note_lines(replace(episode, notes=(note,)))

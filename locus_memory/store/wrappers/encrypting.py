@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -188,10 +188,18 @@ class EncryptingStore(StoreWrapper):
         if_version: int | None = None,
         text: str | None = None,
     ) -> int:
-        put = Put(namespace, key, value, metadata, ttl=ttl, if_version=if_version, text=text)
+        put = Put(
+            namespace,
+            key,
+            value,
+            metadata,
+            ttl=ttl,
+            if_version=if_version,
+            text=text,
+            embedding=embedding,
+        )
         # A vector that is none would pass for a plain put.
-        given: object = embedding
-        sealed = replace(self._sealed(put), embedding=() if given is None else embedding)
+        sealed = replace(self._sealed(put), embedding=() if put.embedding is None else embedding)
         return await put_one(self.inner, sealed)
 
     get = BaseStore.get
@@ -344,8 +352,11 @@ class EncryptingStore(StoreWrapper):
                 it was written.
             StoreCapabilityError: `None` or `recursive`, and the store cannot list namespaces.
         """
-        changes = self.rotation(namespace, recursive=recursive)
-        return sum([is_stale async for _, is_stale, _ in changes])
+        count = 0
+        async with aclosing(self.rotation(namespace, recursive=recursive)) as changes:
+            async for _, is_stale, _ in changes:
+                count += is_stale
+        return count
 
     async def rotation(
         self,

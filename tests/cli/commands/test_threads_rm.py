@@ -116,6 +116,25 @@ def test_vacuum_takes_what_is_old_of_every_thread(ok, old):
     assert again[1].startswith("on disk: ")
 
 
+def test_vacuum_counts_the_pending_writes_of_checkpoints_that_go(ok, empty_directory):
+    """Three of the first checkpoint, and one whose thread is gone; not those of the newest."""
+
+    async def work():
+        clock = FakeClock((datetime.now(UTC) - timedelta(days=10)).timestamp())
+        async with open_backend("sqlite:./locus.db", state_type=None, clock=clock) as backend:
+            for name in ("first", "newest"):
+                await backend.checkpointer.save({}, 'langgraph:["t",""]', name)
+                for number in range(3):
+                    state, beside = {"n": number}, {"of": name}
+                    thread = 'langgraph:["t","","writes"]'
+                    await backend.checkpointer.save(state, thread, metadata=beside)
+            await backend.checkpointer.save({}, 'langgraph:["u","","writes"]', metadata={"of": "c"})
+
+    asyncio.run(work())
+    for mode, count in (("--dry-run", 5), ("--yes", 5), ("--dry-run", 0), ("--yes", 0)):
+        assert ok("vacuum", "--older-than-days", "4.5", mode, "--json").json["deleted"] == count
+
+
 def test_vacuum_asks_first(fails, ok, old):
     assert "--yes" in fails(2, "vacuum")
     assert "--yes" in fails(2, "vacuum", "--older-than-days", "0")

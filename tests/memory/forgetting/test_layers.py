@@ -26,6 +26,7 @@ from locus_memory.messages import Message
 from locus_memory.state import AgentState
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Put
+from locus_memory.store.wrappers.base import StoreWrapper
 from tests.memory.transcripts import transcript_puts
 
 ADA = Scope(("locus_memory", "users", "ada"))
@@ -285,6 +286,20 @@ async def test_erasing_a_memory_by_the_manager_takes_its_vital_signs(memory: Bas
     await manager.save(Memory(MemoryType.USER, "tea", "Ada likes tea."))
     await memory.put(ADA.vitals, "user:tea", VITALS)
     assert await manager.forget("tea") == 1
+    assert await contents(memory) == {}
+
+
+async def test_a_block_that_a_run_builds_meanwhile_goes_too(memory: BaseStore) -> None:
+    """It may show what was there when it was built."""
+
+    class Racing(StoreWrapper):
+        async def delete_batch(self, keys: Any) -> Any:
+            for space in (ADA.blocks, ADA.kept_notes, ADA.runs):
+                await self.inner.put(space, "t", "Ada likes tea.")
+            return await self.inner.delete_batch(keys)
+
+    await LLMMemoryManager(memory).scoped(ADA.namespace).save(Memory("user", "tea", "Likes tea."))
+    await forget(Racing(memory), user_id="ada", key="tea")
     assert await contents(memory) == {}
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from locus_memory.agent.loop import Agent
 from locus_memory.chat.scripted import ScriptedModel
+from locus_memory.memory.extraction.distillate import Distillate, NoteDraft
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.messages import Message
 from locus_memory.state import AgentState
@@ -56,6 +57,36 @@ async def test_what_waits_in_the_parent_is_not_read_in_the_fork(make, scripted, 
     assert await manager.notes_of(fork, fork.messages, bounds) == (read, [])
     await manager.sync_now()
     assert await manager.notes_of(fork, fork.messages, bounds) == (shared, [])
+
+
+class Noting:
+    """An extractor that makes one note, of the messages at these positions."""
+
+    name = "noting"
+
+    def __init__(self, *sources):
+        self.told = [NoteDraft("It rained.", sources=sources)]
+
+    async def distill(self, messages, memories):
+        told, self.told = self.told, []
+        return Distillate(notes=told)
+
+    async def extract(self, messages, memories):
+        return []
+
+
+@pytest.mark.parametrize(
+    ("sources", "is_shown"), [((0, 1), True), ((1,), True), ((0, 2), False), ((0, 3), False)]
+)
+async def test_a_note_of_what_a_fork_has_not_is_of_its_parent(make, sources, is_shown):
+    """Also if the fork has another message of the same number."""
+    manager = make(extract_fn=Noting(*sources))
+    await manager.on_session_end(run_of(THREAD))
+    fork = run_of([*THREAD[:2], "new"], "f", forked_from=fork_of("t", 2))
+    await manager.on_session_end(fork)
+    for bound in (2, 3):
+        read, lines = await manager.notes_of(fork, fork.messages, [bound])
+        assert (read, len(lines)) == (bound, int(is_shown))
 
 
 async def test_system_messages_are_not_counted(make, scripted):

@@ -131,6 +131,14 @@ async def test_phrases_read_what_waits_for_a_model_when_somebody_asks_for_it(mak
     assert not [each async for each in plain.for_user("bob").memories()]
 
 
+async def test_a_memory_without_sources_names_the_last_fifty_messages(make, scripted):
+    manager = make(extract_fn=scripted([Memory(MemoryType.USER, "pet", "Has a cat")]))
+    said = tuple(Message.user(f"I saw bird number {n}.") for n in range(60))
+    await manager.on_session_end(AgentState(messages=said, metadata={"thread_id": "t"}))
+    (memory,) = await manager.retrieve()
+    assert memory.metadata["message_ids"] == [f"#{n}" for n in range(11, 61)]
+
+
 async def test_nothing_new_costs_no_call_and_no_write(make, store, scripted):
     extractor = scripted()
     manager = make(extract_fn=extractor)

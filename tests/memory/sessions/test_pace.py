@@ -135,3 +135,16 @@ async def test_by_turn_each_turn_is_a_call_with_facts_and_an_episode(make, store
     assert len(model.sessions) == 2
     assert len(await store.list_keys(SCOPE.episodes)) == 2
     assert len(await store.list_keys(SCOPE.transcript("t"))) == 4
+
+
+async def test_a_session_from_the_future_waits_for_no_clock(tend, either, clock):
+    """The clock of the process that queued it was wrong: that says nothing about a pause."""
+    clock.advance(86_400)
+    first = tend(extract_mode="manual")
+    await first.on_session_end(run_of(turns_of(LONG)))
+    clock.advance(-86_400)
+    second = tend()
+    await second.retrieve()
+    await second.on_session_start(run_of(turns_of("Hi")))
+    await idle(second)
+    assert len(await episodes_of(either)) == 1
