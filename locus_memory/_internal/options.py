@@ -120,16 +120,14 @@ def _is_number(value: Any) -> bool:
         return False
 
 
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
 # By the text of an annotation; a parameter with another annotation is not checked.
 _KINDS: Final = {
     "Callable[[], float]": _Kind("a function", callable),
     "bool": _Kind("True or False", lambda value: isinstance(value, bool)),
     "float": _Kind("a number", _is_number),
-    "int": _Kind("an integer", _is_integer),
+    "int": _Kind(
+        "an integer", lambda value: isinstance(value, Integral) and not isinstance(value, bool)
+    ),
     "str": _Kind("a string", lambda value: isinstance(value, str), shows=False),
     "str | os.PathLike[str]": _Kind(
         "a path", lambda value: isinstance(value, str | os.PathLike), shows=False

@@ -313,14 +313,11 @@ def message_tokens(message: Any, counter: TokenCounter) -> int:
     if name := getattr(message, "name", None):
         total += _TOKENS_PER_NAME + counter(name)
     if calls := getattr(message, "tool_calls", None):
-        total += counter(_as_json([_call_document(call) for call in calls]))
+        told = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in calls]
+        total += counter(_as_json(told))
     if call_id := getattr(message, "tool_call_id", None):
         total += counter(call_id)
     return total
-
-
-def _call_document(call: Any) -> dict[str, Any]:
-    return {"id": call.id, "name": call.name, "arguments": call.arguments}
 
 
 def _as_json(value: Any) -> str:

@@ -180,7 +180,10 @@ def _conversation(entry: Mapping[str, Any]) -> dict[str, Any]:
         for number, session in enumerate(entry["sessions"], 1)
         if session["turns"]
     ]
-    moments = [_first_moment(session["turns"]) for session in sessions]
+    moments = [
+        next((turn["said_at"] for turn in session["turns"] if turn["said_at"]), None)
+        for session in sessions
+    ]
     # A session without a moment stays behind the one before it. The sort is stable.
     keys = accumulate(moments, lambda before, moment: moment or before, initial=_NO_MOMENT)
     ranked = sorted(zip([*keys][1:], sessions, strict=True), key=itemgetter(0))
@@ -199,10 +202,6 @@ def _conversation(entry: Mapping[str, Any]) -> dict[str, Any]:
         "questions": [each for each in asked if each["evidence"] and not each["abstain"]],
         "others": [each for each in asked if each["abstain"] or not each["evidence"]],
     }
-
-
-def _first_moment(turns: Iterable[Mapping[str, Any]]) -> datetime | None:
-    return next((turn["said_at"] for turn in turns if turn["said_at"]), None)
 
 
 def _turn(entry: Mapping[str, Any], day: str | None) -> dict[str, Any]:

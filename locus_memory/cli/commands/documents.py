@@ -249,7 +249,7 @@ def remove(
 
     deleted = session.run(work)
     document = {"source": source, "chunks": deleted}
-    session.answer(document, partial(_print_removed, chunks=deleted))
+    session.answer(document, lambda output: remark(output, f"chunks removed: {deleted}"))
 
 
 async def _removed(index: DocumentIndex, source: str) -> int:
@@ -269,10 +269,6 @@ async def _sources(index: DocumentIndex) -> AsyncIterator[SourceInfo]:
         for each in page:
             yield each
         after = page[-1].cursor
-
-
-def _print_removed(output: Console, chunks: int) -> None:
-    remark(output, f"chunks removed: {chunks}")
 
 
 commands = subcommands(

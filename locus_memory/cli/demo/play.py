@@ -54,7 +54,7 @@ def play(session: Session) -> bool:
     """Play the demo on an empty database; returns whether every check held."""
     stage = Stage(session)
     # An unwritable folder fails here rather than in the other process.
-    session.run(_touch, create=True)
+    session.run(lambda backend: backend.open(), create=True)
     for step in (_kill, _resume, _search, _look_back, _branch, _compare, _measure):
         step(stage)
     play_agent(stage)
@@ -70,10 +70,6 @@ def play(session: Session) -> bool:
         database = str(session.path)
         print_json({"ok": held, "database": database, **stage.found, "checks": stage.checks})
     return held
-
-
-async def _touch(backend: Backend) -> None:
-    await backend.open()
 
 
 def _kill(stage: Stage) -> None:

@@ -41,13 +41,9 @@ def parse_filters(texts: Sequence[str]) -> Condition:
     from locus_memory.store.filters import matches, parse_filter  # noqa: PLC0415 - help must be quick
 
     if not texts:
-        return _everything
+        return lambda _metadata: True
     condition = parse_filter({"$and": [_document(text) for text in texts]})
     return partial(matches, condition, None)
-
-
-def _everything(_: Mapping[str, Any]) -> bool:
-    return True
 
 
 def _document(text: str) -> dict[str, Any]:

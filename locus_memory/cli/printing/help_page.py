@@ -66,7 +66,9 @@ class Group(TyperGroup):
         known = self.list_commands(ctx)
         meant = _MEANT.get(name, name)
         told = near(meant, [each for each in known if each not in _DESTRUCTIVE])
-        return ctx.fail(f"no command {quote(name)}{told or f': see {ctx.command_path} --help'}")
+        return ctx.fail(  # type: ignore[no-any-return] # it raises
+            f"no command {quote(name)}{told or f': see {ctx.command_path} --help'}"
+        )
 
     @override
     def format_epilog(self, ctx: Context, formatter: HelpFormatter) -> None:
@@ -81,7 +83,8 @@ class Group(TyperGroup):
         for name in sorted(self.list_commands(ctx), key=_place):
             command: Any = self.get_command(ctx, name)
             panel = getattr(command, "rich_help_panel", None) or "Commands"
-            panels.setdefault(str(panel), []).append((name, _first_line(command)))
+            first, _, _ = str(command.help or "").strip().partition("\n")
+            panels.setdefault(str(panel), []).append((name, first))
         width = max(len(name) for rows in panels.values() for name, _ in rows)
         for title, rows in panels.items():
             with formatter.section(title):
@@ -91,10 +94,6 @@ class Group(TyperGroup):
 def _place(name: str) -> int:
     """Return the place of a command: that of its examples; other commands keep their order."""
     return _ORDER.get(name, len(_ORDER))
-
-
-def _first_line(command: Any) -> str:
-    return str(command.help or "").strip().partition("\n")[0]
 
 
 def _write_examples(epilog: str | None, formatter: HelpFormatter) -> None:

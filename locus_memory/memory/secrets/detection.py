@@ -212,15 +212,16 @@ def answers_in(said: Iterable[_Said], *, asked: bool = False) -> list[bool]:
     for role, text in said:
         folded = text.casefold().strip()
         if role == "user" and asked and folded:
-            answers |= {folded, *filter(_is_telling, folded.split())}
+            answers.add(folded)
+            answers.update(
+                each
+                for each in folded.split()
+                if len(each) >= _TELLING and any(map(str.isdigit, each))
+            )
         found.append(any(each in folded for each in answers))
         if role == "assistant" and folded:
             asked = asks_for_secret(text)
     return found
-
-
-def _is_telling(word: str) -> bool:
-    return len(word) >= _TELLING and any(map(str.isdigit, word))
 
 
 def asks_at_end(said: Iterable[_Said], *, asked: bool = False) -> bool:

@@ -101,12 +101,10 @@ def meant(person: Person | None, known: Collection[tuple[str, ...]]) -> frozense
         The assistants, or the one user beside them; empty if there is no assistant, or if several
         users may be asking.
     """
-    assistants = frozenset(each for each in known if _is_assistant(each))
+    assistants = frozenset(
+        each for each in known if any(name.strip().casefold() in _ASSISTANTS for name in each)
+    )
     if not assistants or person == "asked":
         return assistants
     users = frozenset(each for each in known if each and each not in assistants)
     return users if len({each[0] for each in users}) == 1 else frozenset()
-
-
-def _is_assistant(speaker: tuple[str, ...]) -> bool:
-    return any(name.strip().casefold() in _ASSISTANTS for name in speaker)

@@ -208,8 +208,10 @@ class PostgreSQLPool(SQLDatabase[LoopPool, Names, Features]):
         with translated(self.where), self._writing():
             loop_pool = await self._ready()
             async with contextlib.AsyncExitStack() as stack:
+                # Nothing is done yet that could be done twice; what the pool raises is final.
                 connection = await repeated(
-                    lambda: stack.enter_async_context(_begun(loop_pool)), _may_begin_again
+                    lambda: stack.enter_async_context(_begun(loop_pool)),
+                    lambda error: is_lost(error) and not isinstance(error, BackendError),
                 )
                 yield connection
                 await connection.execute("COMMIT")
@@ -288,11 +290,6 @@ async def _begun(loop_pool: LoopPool) -> AsyncGenerator[Connection]:
     async with loop_pool.lent() as connection:
         await connection.execute(_BEGIN)
         yield connection
-
-
-def _may_begin_again(error: BaseException) -> bool:
-    # Nothing is done yet that could be done twice; what the pool raises is final.
-    return is_lost(error) and not isinstance(error, BackendError)
 
 
 class _Repeatable:

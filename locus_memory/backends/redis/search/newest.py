@@ -8,7 +8,7 @@ first place, so a search of several pages looks for such items at its end.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple
@@ -53,8 +53,8 @@ async def newest(
             break
         walk = _Walk(spaces, [source.of_later() for source in walk.sources])
         later = await _wanted(walk, condition, page.end)
-        if skip and any(map(_was_there, later)):
-            # It is unknown whether the item was among the skipped ones.
+        if skip and not all(row.columns[1].startswith(b"1 ") for row in later):
+            # It is unknown whether an item that is no first version was among the skipped ones.
             whole = await newest(spaces, targets, condition, Page(page.end))
             return whole[page.offset :]
         found |= {row.name: row for row in later}
@@ -163,7 +163,10 @@ class _Walk:
             most = min(most, max(most // len(groups), _FEW))
         now = self._spaces.now()
         calls = [
-            script("newest").call([s.space.base for s in group], [now, skip, most, *_edges(group)])
+            script("newest").call(
+                [source.space.base for source in group],
+                [now, skip, most, *(edge for s in group for edge in (s.start, s.stop))],
+            )
             for group in groups
         ]
         answers = await self._spaces.run_each(calls, [source.space for source in sources])
@@ -184,15 +187,6 @@ class _Walk:
 def _most_together(spaces: Spaces) -> int:
     """Return the number of namespaces that one script may read."""
     return 1 if spaces.is_cluster else _TOGETHER
-
-
-def _edges(sources: Iterable[_Source]) -> list[bytes]:
-    return [edge for source in sources for edge in (source.start, source.stop)]
-
-
-def _was_there(row: _Row) -> bool:
-    """Return whether an item that was written just now is not its first version."""
-    return not row.columns[1].startswith(b"1 ")
 
 
 async def _wanted(walk: _Walk, condition: Condition, count: int) -> list[_Row]:

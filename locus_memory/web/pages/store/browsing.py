@@ -8,7 +8,6 @@ from typing import Any
 from pydantic import Field
 from starlette.responses import Response
 
-from locus_memory.store.item import Namespace
 from locus_memory.web.models import LIMIT, Asked, Labels
 from locus_memory.web.pages.frame.filters import as_json
 from locus_memory.web.pages.frame.visit import Visit
@@ -69,15 +68,15 @@ async def show_namespace(visit: Visit) -> Response:
         conditions=conditions + [Condition("", "$eq", "")] * (_LINES - len(conditions)),
         filter=condition,
         operators=OPERATORS,
-        below=[each for each in below.namespaces if _is_below(each, asked.namespace)],
+        # A label `*` matches only itself here.
+        below=[
+            each
+            for each in below.namespaces
+            if each != asked.namespace and each[: len(asked.namespace)] == asked.namespace
+        ],
         found=await _find(visit, asked, condition),
         query=_repeated(visit),
     )
-
-
-def _is_below(namespace: Namespace, parent: Namespace) -> bool:
-    """Return whether a namespace is below another; a label `*` there matches only itself."""
-    return len(namespace) > len(parent) and namespace[: len(parent)] == parent
 
 
 def _conditions(visit: Visit) -> list[Condition]:
