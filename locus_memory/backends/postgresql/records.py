@@ -301,9 +301,11 @@ ORDER BY left(thread_id, 500), thread_id LIMIT $4
 """
 
 # A thread that does not exist, or has no such record, has no newest one to begin a copy with.
-# A XOR transfers a seal to another thread; see `record.moved`.
+# A XOR transfers a seal to another thread; see `record.moved`. The first byte of a payload tells
+# whether its seal is of an earlier version, which does not cover the thread.
 _COPIED: Final = {
-    "seal": "source.seal # CASE source.sequence WHEN $6 THEN $7::integer ELSE $5::integer END",
+    "seal": """CASE substr(source.payload, 1, 1) WHEN '\\x01'::bytea THEN source.seal
+    ELSE source.seal # CASE source.sequence WHEN $6 THEN $7::integer ELSE $5::integer END END""",
     "forked_from": "CASE source.sequence WHEN $6 THEN $8::text ELSE source.forked_from END",
 }
 
