@@ -229,12 +229,9 @@ def test_a_hook_without_a_standard_input_ends_with_0(data: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o720])
-def test_a_folder_that_others_write_to_has_no_servers(
-    mode: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_others_write_to_has_no_servers(mode: int, data: Path) -> None:
     """One of them would be told what is asked, and would tell what is known."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    run = tmp_path / "locus_memory" / "run"
+    run = data / "run"
     listen(lambda arguments, event: b"ours")
     assert command._asked([], b"") == b"ours"
     run.chmod(mode)
