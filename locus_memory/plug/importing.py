@@ -87,9 +87,10 @@ async def import_documents(project: LLMMemoryManager, folder: Path, *, trust: bo
 
     They are those of the root of the project, of a folder in it, and of the folders in between. A
     section that changed replaces the one before it, and what is there no more is retired. A section
-    that may hold a secret is left out, with the event `memory.secret_dropped`; a file with
-    `documents.skipped`: it is no regular file, not UTF-8 or UTF-16, has more than 128 KB, is one
-    that a link leads out of the project to, or there are more than 1,000 sections with it.
+    that may hold a secret is left out, with the event `memory.secret_dropped`. A file is left out,
+    and keeps the sections of an earlier import, with `documents.skipped`: it is no regular file,
+    not UTF-8 or UTF-16, has more than 128 KB, is one that a link leads out of the project to, or
+    there are more than 1,000 sections with it.
 
     Args:
         project: The memories of the project.
@@ -104,15 +105,14 @@ async def import_documents(project: LLMMemoryManager, folder: Path, *, trust: bo
     """
     origin = Origin.PERSON if trust else Origin.DOCUMENT
     root = root_of(folder)
-    files = [*_files(root, folder)]
-    found = await asyncio.to_thread(_sections, files, origin)
+    found, read = await asyncio.to_thread(_sections, [*_files(root, folder)], origin)
     await project.save(found)
-    keys, sources = {each.key for each in found}, {each.shown for each in files}
+    keys = {each.key for each in found}
     for each in [each async for each in project.memories(MemoryType.REFERENCE)]:
         source = each.metadata.get(_FILE)
-        # A file of another folder is not read, but may be gone.
-        is_read = source in sources or not _is_file(root / f"{source}")
-        if source is not None and is_read and each.key not in keys:
+        # A file of another folder, or one that is skipped, is not read, but may be gone.
+        is_known = source in read or not _is_file(root / f"{source}")
+        if source is not None and is_known and each.key not in keys:
             await project.delete(each.id)
     return len(found)
 
@@ -137,8 +137,9 @@ def _is_file(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113 - `Path` raises errors for a name that is too long
 
 
-def _sections(files: list[File], origin: Origin) -> list[Memory]:
-    found = list[Memory]()
+def _sections(files: list[File], origin: Origin) -> tuple[list[Memory], set[str]]:
+    """Return the sections of files, and the names of the files that were read."""
+    found, known = list[Memory](), set[str]()
     for file in files:
         try:
             if len(found) >= _MOST:
@@ -149,6 +150,7 @@ def _sections(files: list[File], origin: Origin) -> list[Memory]:
         except (OSError, RuntimeError, LocusMemoryError) as error:
             emit("documents.skipped", error=error, source=file.shown)
             continue
+        known.add(file.shown)
         for each in chunk_text(read.text, config=_SECTION, kind="markdown"):
             start, end = each.metadata["start"], each.metadata["end"]
             around = read.text[max(0, start - _NEAR) : end + _NEAR]
@@ -158,4 +160,4 @@ def _sections(files: list[File], origin: Origin) -> list[Memory]:
             metadata = {"origin": origin.value, _FILE: file.shown}
             key = f"{file.shown}#{each.index}"
             found.append(Memory(MemoryType.REFERENCE, key, each.text, metadata))
-    return found
+    return found, known

@@ -305,6 +305,17 @@ async def test_a_binary_file_has_no_sections(end: bytes, size: int, shop: Path) 
     assert not await sections(shop)
 
 
+async def test_a_file_that_is_skipped_now_keeps_its_sections_until_it_is_gone(shop: Path) -> None:
+    place = shop / "CLAUDE.md"
+    place.write_text("We use tabs.")
+    for content in (None, b"\0", b"x" * 2**18):
+        if content is not None:
+            place.write_bytes(content)
+        assert await sections(shop) == {"CLAUDE.md#0": "We use tabs."}
+    place.unlink()
+    assert await sections(shop) == {}
+
+
 @pytest.mark.parametrize("line", ["# a\n", "#\n", "- x\n", "###### a\n```\n", "# ab\n\nWe.\n"])
 async def test_the_sections_of_a_hostile_project_are_bounded(line: str, shop: Path) -> None:
     text = line * (2**17 // len(line))
