@@ -71,9 +71,9 @@ COMPACTING = [
     (f"{SQLITE}.store:SQLiteStore.compact", 1),
     # The text index has been compacted.
     (f"{SQLITE}.connection.connection:SQLiteDatabase.empty_log", 1),
-    # In a transaction of the writing thread.
-    (f"{SQLITE}.checkpoints:_give_pages_back", 1),
-    (f"{SQLITE}.connection.connection:SQLiteDatabase.empty_log", 3),
+    # In the writing thread, before the file is written anew.
+    (f"{SQLITE}.connection.connection:rewrite", 1),
+    (f"{SQLITE}.connection.connection:SQLiteDatabase.empty_log", 2),
 ]
 
 

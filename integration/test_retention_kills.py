@@ -69,8 +69,8 @@ KILLS = [
     ("locus_memory.retention.items:_delete", 4, (ITEMS - 3 * BATCH, THREADS * TURNS)),
     # In a transaction of the writing thread.
     ("locus_memory.backends.sqlite.items:write", 2, (ITEMS - 4 * BATCH, THREADS * TURNS)),
-    ("locus_memory.retention.threads:_Work.retain", 1, (KEPT, THREADS * TURNS)),
-    ("locus_memory.retention.threads:_Work.retain", 11, (KEPT, after_threads(10))),
+    ("locus_memory.retention.threads:_Work._retain", 1, (KEPT, THREADS * TURNS)),
+    ("locus_memory.retention.threads:_Work._retain", 11, (KEPT, after_threads(10))),
     ("locus_memory.checkpoint.chain:DeltaCheckpointer.prune", 30, (KEPT, after_threads(29))),
 ]
 

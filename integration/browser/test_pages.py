@@ -97,7 +97,9 @@ def test_the_navigation_folds_on_a_phone(windows, address):
 
 @pytest.fixture(scope="module")
 def empty_address(tmp_path_factory):
-    with serving.serving_ui(f"sqlite:{tmp_path_factory.mktemp('empty')}/locus.db") as address:
+    path = tmp_path_factory.mktemp("empty") / "locus.db"
+    path.touch()  # `ui` creates no database
+    with serving.serving_ui(f"sqlite:{path}") as address:
         yield address
 
 
