@@ -1,12 +1,14 @@
 """The marker of a migration: an item of the target with its source and its progress.
 
 A run that is interrupted, or repeated, finds it. So it continues where the last one stopped, and it
-knows that it may delete from the target: everything there is from this source.
+knows what it may delete from the target: everything there is from this source, but for what was
+written to it after the last run.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Final
 
 from pydantic import TypeAdapter
@@ -34,12 +36,16 @@ class Marker:
         namespace: The last namespace that is done, or `None`.
         thread: The last thread that is done, or `None`.
         passed: Whether the first pass is done.
+        merged: Whether the target may hold data of its own.
+        since: The end of the last pass; what is newer was written to the target itself.
     """
 
     source: str
     namespace: Namespace | None = None
     thread: str | None = None
     passed: bool = False
+    merged: bool = False
+    since: datetime | None = None
 
 
 _JSON: Final = TypeAdapter(Marker)
@@ -51,11 +57,14 @@ async def save(store: BaseStore, marker: Marker) -> None:
 
 
 async def _read(store: BaseStore) -> Marker | None:
-    value = await store.get(MARKER, _KEY)
+    item = await store.get_item(MARKER, _KEY)
+    if item is None:
+        return None
     try:
-        return None if value is None else _JSON.validate_python(value)
+        found = _JSON.validate_python(item.value)
     except ValueError as error:
         raise BackendCorruptError("the marker of the migration in the target is damaged") from error
+    return found if found.since else replace(found, since=item.updated_at)
 
 
 async def begin(target: Backend, source: str, *, merge: bool, threads_only: bool) -> Marker:
@@ -72,9 +81,11 @@ async def begin(target: Backend, source: str, *, merge: bool, threads_only: bool
     """
     store = store_of(target)
     found = None if store is None else await _read(store)
-    if found is not None and found.source == source:
-        return Marker(source) if found.passed else found
-    if found is not None and not merge:
+    if found is not None and found.source == source and (merge or not found.merged):
+        if found.passed or merge != found.merged:
+            return Marker(source, merged=merge, since=found.since)
+        return found
+    if found is not None and found.source != source and not merge:
         raise ConfigurationError(
             f"the target holds a copy of {quote(found.source)}: name another target, or pass "
             "--merge (merge=True) to keep that data"
@@ -84,7 +95,7 @@ async def begin(target: Backend, source: str, *, merge: bool, threads_only: bool
             "the target is not empty: name another target, or pass --merge (merge=True) to keep "
             "its data"
         )
-    return Marker(source)
+    return Marker(source, merged=merge, since=datetime.now(UTC))
 
 
 async def _has_data(target: Backend, store: BaseStore | None) -> bool:

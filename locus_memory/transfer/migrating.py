@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -14,7 +15,7 @@ from locus_memory.backends.base import Backend, checkpointer_of, store_of
 from locus_memory.checkpoint.base import BaseCheckpointer
 from locus_memory.errors import ConfigurationError
 from locus_memory.store.base import BaseStore, all_namespaces
-from locus_memory.store.item import Namespace
+from locus_memory.store.item import Namespace, timestamp
 from locus_memory.transfer.comparing import Pair, compare, either, item_pairs, same_item
 from locus_memory.transfer.marker import MARKER, Marker, begin, save
 from locus_memory.transfer.options import MigrateOptions, MigrationReport, Progress
@@ -61,8 +62,8 @@ async def migrate(
         name: The name of the source in the marker; by default the place of the source.
 
     Raises:
-        ConfigurationError: The target holds data that is not from this source, or it has no store
-            and the source has items.
+        ConfigurationError: The target holds data that is not from this source, or that was written
+            after the run before; or it has no store and the source has items.
         StoreCapabilityError: The target cannot hold an item.
         BackendError: A database failed.
     """
@@ -95,6 +96,7 @@ class _Run:
         self._checkpointers = checkpointer_of(source), checkpointer_of(target)
         self._told = on_progress or (lambda _: None)
         self._writer = Writer(options)
+        self._since: datetime | None = None
 
     async def work(self, name: str) -> None:
         """Do all passes; the marker has this name of the source."""
@@ -103,11 +105,12 @@ class _Run:
         await self._mark(marker)
         for _ in range(1 if options.dry_run else options.passes):
             self.report.passes += 1
+            self._since = marker.since
             if not is_threads:
                 marker = await self._items(marker)
             if options.only != "items":
                 await self._threads(marker)
-            marker = Marker(name, passed=True)
+            marker = Marker(name, passed=True, merged=options.merge, since=datetime.now(UTC))
             await self._mark(marker)
 
     async def _mark(self, marker: Marker) -> None:
@@ -163,6 +166,7 @@ class _Run:
         merge = self.options.merge
         if ours is None:
             if theirs is not None and not merge:
+                self._check_from_source(theirs.updated_at, f"item {theirs.key!r}")
                 gone.add(theirs)
         elif theirs is None:
             changed.add(ours)
@@ -170,7 +174,23 @@ class _Run:
             if merge and theirs.updated_at > ours.updated_at:
                 self.report.kept_items += self.report.passes == 1
             else:
+                if not merge:
+                    self._check_from_source(theirs.updated_at, f"item {theirs.key!r}")
                 changed.add(ours)
+
+    def _check_from_source(self, moment: datetime, what: str) -> None:
+        """Check that what is going to be replaced or deleted was not written to the target itself.
+
+        Raises:
+            ConfigurationError: It was.
+        """
+        may_go = self.options.overwrite or self.options.dry_run
+        if self._since and moment > self._since and not may_go:
+            raise ConfigurationError(
+                f"the target was written after it was copied: {what}, at {moment:%Y-%m-%d %H:%M}; "
+                "pass --merge (merge=True) to keep what is newer there, or --overwrite "
+                "(overwrite=True) to make it equal to the source"
+            )
 
     async def _threads(self, marker: Marker) -> None:
         """Copy all threads after that of the marker."""
@@ -204,6 +224,8 @@ class _Run:
                 if ours and thread_id not in report.conflicts:
                     report.conflicts.append(thread_id)
                 return
+            for head in theirs:
+                self._check_from_source(timestamp(head.created_at), f"thread {thread_id!r}")
             start = 0
             report.deleted_threads += not ours
             if not options.dry_run:

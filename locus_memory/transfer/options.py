@@ -23,6 +23,7 @@ class MigrateOptions:
         merge: Keep the items and threads that the target has and the source does not, and of two
             versions of an item the one that was written last. Without it, the target must be empty
             or from an earlier run, and is then made equal to the source.
+        overwrite: Replace also what was written to the target after the run before.
         only: Copy only the items of the store, or only the threads.
         vectors: Whether to copy the vectors.
         reembed: Recompute the vectors with this embedder instead of copying them.
@@ -34,6 +35,7 @@ class MigrateOptions:
     dry_run: bool = False
     verify: bool = False
     merge: bool = False
+    overwrite: bool = False
     only: Literal["items", "threads"] | None = None
     vectors: bool = True
     reembed: Embedder | None = None
@@ -50,6 +52,8 @@ class MigrateOptions:
             raise InvalidArgumentError(f"rate is a positive number, not {quote(self.rate)}")
         if self.passes < 1:
             raise InvalidArgumentError(f"passes is at least 1, not {quote(self.passes)}")
+        if self.merge and self.overwrite:
+            raise InvalidArgumentError("merge keeps what overwrite replaces: leave one out")
         if self.only not in (None, "items", "threads"):
             raise InvalidArgumentError(f"only is items or threads, not {quote(self.only)}")
 

@@ -162,6 +162,59 @@ async def test_merge_keeps_what_is_there(two):
     assert await other.checkpointer.list_threads() == ["differs", "only here"]
 
 
+WRITES = {
+    "new item": lambda it: it.store.put(("m",), "k", "target"),
+    "changed item": lambda it: it.store.put(("n",), "k", "target"),
+    "new thread": lambda it: it.checkpointer.save({"a": 2}, "u", "c1"),
+    "longer thread": lambda it: it.checkpointer.save({"a": 2}, "t", "c2"),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+async def test_what_was_written_to_the_target_since_is_not_lost(two, write):
+    """After a switch, somebody runs the same command again."""
+    one, other = two
+    await one.store.put(("n",), "k", "source")
+    await one.checkpointer.save({"a": 1}, "t", "c1")
+    await migrate(one, other)
+    await write(other)
+    before = await contents(other)
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match="written after it was copied"):
+            await migrate(one, other)
+        assert await contents(other) == before
+    report = await migrate(one, other, MigrateOptions(dry_run=True))
+    assert report.items + report.deleted_items + report.checkpoints + report.deleted_threads == 1
+    await migrate(one, other, MigrateOptions(merge=True))
+    assert await contents(other) == before
+    # Merged data is no copy any more.
+    with pytest.raises(ConfigurationError, match="not empty"):
+        await migrate(one, other)
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+async def test_overwrite_makes_the_target_equal_again(two, write):
+    one, other = two
+    await one.store.put(("n",), "k", "source")
+    await one.checkpointer.save({"a": 1}, "t", "c1")
+    await migrate(one, other)
+    await write(other)
+    await migrate(one, other, MigrateOptions(overwrite=True))
+    assert await contents(other) == await contents(one)
+
+
+async def test_what_the_source_deleted_meanwhile_goes_from_the_target(two):
+    one, other = two
+    await migrate(one, other)
+    await one.store.put(("n",), "k", 1)
+    await one.checkpointer.save({"a": 1}, "t", "c1")
+    await migrate(one, other)
+    await one.store.delete(("n",), "k")
+    await one.checkpointer.delete("t")
+    report = await migrate(one, other)
+    assert (report.deleted_items, report.deleted_threads) == (1, 1)
+
+
 @pytest.mark.slow
 async def test_verify_finds_any_difference(two):
     one, other = two
@@ -269,7 +322,16 @@ async def test_a_run_that_broke_off_goes_on(two):
     assert await contents(other) == await contents(one)
 
 
-@pytest.mark.parametrize("bad", [{"rate": 0}, {"rate": -1}, {"passes": 0}, {"only": "x"}])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"rate": 0},
+        {"rate": -1},
+        {"passes": 0},
+        {"only": "x"},
+        {"merge": True, "overwrite": True},
+    ],
+)
 def test_bad_options_are_refused(bad):
     with pytest.raises(InvalidArgumentError):
         MigrateOptions(**bad)

@@ -48,6 +48,9 @@ def migrate(
         bool, typer.Option("--verify", help="Compare both databases afterwards, part by part.")
     ] = False,
     merge: Annotated[bool, typer.Option("--merge", help="Keep other data of the target.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace also what the target got since.")
+    ] = False,
     only: Annotated[
         Part | None, typer.Option("--only", help="Copy only the items, or only the threads.")
     ] = None,
@@ -75,7 +78,7 @@ def migrate(
     import asyncio  # noqa: PLC0415 - help must be quick
 
     options = _options(only, reembed, rate, vectors=vectors)
-    options = replace(options, dry_run=dry_run, verify=verify, merge=merge)
+    options = replace(options, dry_run=dry_run, verify=verify, merge=merge, overwrite=overwrite)
     urls = ((source, True), (target, dry_run))
     databases = [_checked(url, must_exist=must_exist) for url, must_exist in urls]
     _refuse_same(*databases)
