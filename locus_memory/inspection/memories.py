@@ -155,8 +155,10 @@ async def elsewhere(
 async def whose(backend: Backend, manager: LLMMemoryManager, user: str | None) -> str:
     """Return the end of a note that nothing is there: the nearest user, or whose data there is."""
     known = await users(backend.store, manager)
-    if user is not None:
-        return "" if user in known else near(user, known)
+    if user in known:
+        return ""
+    if user is not None and (told := near(user, known)):
+        return told
     named = ", ".join(visible_name(each) for each in known[:_NAMED])
     return f"; users with data are {named}: pass --user" if known else ""
 

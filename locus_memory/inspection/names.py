@@ -10,7 +10,9 @@ the newest.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import unicodedata
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import orjson
@@ -19,9 +21,10 @@ from locus_memory._internal.providers.construction import did_you_mean
 from locus_memory._internal.running.paging import paged
 from locus_memory.errors import CheckpointNotFoundError
 from locus_memory.inspection.errors import UsageError
-from locus_memory.integrations.langgraph.threads import Place
+from locus_memory.integrations.langgraph.threads import Place, prefix_of
 
 if TYPE_CHECKING:
+    from locus_memory.backends.base import Backend
     from locus_memory.checkpoint.base import BaseCheckpointer, CheckpointInfo
     from locus_memory.store.base import BaseStore
 
@@ -37,8 +40,10 @@ __all__ = [
     "format_namespace",
     "hides",
     "namespaces_below",
+    "naming_nearest",
     "near",
     "nearest",
+    "nearest_thread",
     "parse_namespace",
 ]
 
@@ -193,13 +198,26 @@ async def namespaces_below(
             yield each
 
 
-def near(name: str, known: Sequence[str]) -> str:
-    """Return the end of an error about a name that is not there: the nearest one, or nothing."""
-    return did_you_mean(name, known).rstrip(".")
+def near(name: str, known: Iterable[str]) -> str:
+    """Return the end of an error about a name that is not there: the nearest one, or nothing.
+
+    A name that differs only in case, accents or a missing end is near.
+    """
+    plain = {_plain(each): each for each in known}
+    asked = _plain(name)
+    longer = [each for each in plain if asked and each.startswith(asked)]
+    if longer:
+        return f": did you mean {plain[min(longer, key=len)]!r}?"
+    return did_you_mean(name, plain.values()).rstrip(".")
+
+
+def _plain(name: str) -> str:
+    letters = unicodedata.normalize("NFKD", name.casefold())
+    return "".join(each for each in letters if not unicodedata.combining(each))
 
 
 async def nearest(name: str, listed: Callable[..., Awaitable[Sequence[str]]]) -> str:
-    """Return the same among names that are listed by page, such as those of threads.
+    """Return the same among names that are listed by page, such as keys.
 
     Args:
         name: The name that is not there.
@@ -207,6 +225,31 @@ async def nearest(name: str, listed: Callable[..., Awaitable[Sequence[str]]]) ->
     """
     alike = await listed(COMPARED, prefix=name[:1])
     return near(name, [*alike, *await listed(COMPARED)])
+
+
+async def nearest_thread(checkpointer: BaseCheckpointer, name: str) -> str:
+    """Return the same of a thread; one of LangGraph has its plain id."""
+
+    async def listed(count: int, prefix: str | None = None) -> list[str]:
+        names = await checkpointer.list_threads(count, prefix=prefix)
+        if prefix is not None:
+            ours = await checkpointer.list_threads(count, prefix=prefix_of(None))
+            names += [place.thread_id for each in ours if (place := Place.named(each))]
+        return names
+
+    return await nearest(name, listed)
+
+
+@asynccontextmanager
+async def naming_nearest(backend: Backend) -> AsyncIterator[None]:
+    """Add the nearest thread to the error about one that is not there."""
+    try:
+        yield
+    except CheckpointNotFoundError as error:
+        if error.checkpoint_id is None:
+            told = await nearest_thread(backend.checkpointer, error.thread_id)
+            error.args = (f"{error}{told}",)
+        raise
 
 
 def hides(name: str) -> bool:

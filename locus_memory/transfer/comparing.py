@@ -38,6 +38,7 @@ __all__ = [
     "Pair",
     "compare",
     "either",
+    "is_newer",
     "item_pairs",
     "namespace_digest",
     "same_item",
@@ -104,6 +105,11 @@ def same_item(one: StoreItem, other: StoreItem, embedder: Embedder | None = None
     return is_own and without_mark(one) == without_mark(other)
 
 
+def is_newer(one: StoreItem | None, other: StoreItem | None) -> bool:
+    """Whether `merge` keeps an item of the target: the source has none, or an older one."""
+    return other is not None and (one is None or other.updated_at > one.updated_at)
+
+
 @dataclass(slots=True)
 class Digest:
     """A count and a SHA-256, extended by one item or checkpoint after another."""
@@ -137,10 +143,12 @@ async def namespace_digest(store: BaseStore, namespace: Namespace) -> Digest:
     return digest
 
 
-async def thread_digest(checkpointer: BaseCheckpointer, thread_id: str) -> Digest:
-    """Return the digest of a thread, its oldest checkpoint first."""
+async def thread_digest(
+    checkpointer: BaseCheckpointer, thread_id: str, count: int | None = None
+) -> Digest:
+    """Return the digest of a thread, or of its first checkpoints, the oldest first."""
     digest = Digest()
-    heads = await heads_of(checkpointer, thread_id)
+    heads = (await heads_of(checkpointer, thread_id))[:count]
     async for checkpoint in checkpoints_of(checkpointer, heads):
         digest.add([*identity(checkpoint), checkpoint.kind], checkpoint.state)
     return digest
@@ -175,7 +183,8 @@ async def compare(
     if options.only != "items" and threads is not None and others is not None:
         async for thread_id in _names(all_threads(threads), all_threads(others), options):
             one = await thread_digest(threads, thread_id)
-            two = await thread_digest(others, thread_id)
+            # What the target has beyond the source is its own.
+            two = await thread_digest(others, thread_id, one.count if options.merge else None)
             yield Comparison("thread", (thread_id,), one.count, two.count, one.text, two.text)
             show(Progress("verify", 1, thread_id, 0))
 
@@ -191,28 +200,36 @@ async def _compare_items(
     until = datetime.now(UTC) + _SOON
     ours, theirs = Digest(), Digest()
     async for pair in item_pairs(source, target, namespace):
-        if pair[0] is None and options.merge:
+        if options.merge and is_newer(*pair):
             continue
         for item, digest in zip(pair, (ours, theirs), strict=True):
             if item is not None and (item.expires_at is None or item.expires_at > until):
                 digest.add_item(item if options.reembed is None else without_mark(item))
     is_copied = options.vectors and options.reembed is None
-    different = await _different_vectors(source, target, namespace) if is_copied else 0
+    different = 0
+    if is_copied:
+        different = await _different_vectors(source, target, namespace, merge=options.merge)
     return Comparison(
         "namespace", namespace, ours.count, theirs.count, ours.text, theirs.text, different
     )
 
 
-async def _different_vectors(source: BaseStore, target: BaseStore, namespace: Namespace) -> int:
+async def _different_vectors(
+    source: BaseStore, target: BaseStore, namespace: Namespace, *, merge: bool
+) -> int:
     """Return how many of the items that both stores have differ in their vectors."""
     if not (await has_semantic_search(source) and await has_semantic_search(target)):
         return 0
     different = 0
     async for page in read_all(source, namespace):
         copies = await restorable(target, namespace, [each.key for each in page])
-        vectors = {each.key: each.embedding for each in copies}
-        shared = [each for each in page if each.key in vectors]
-        different += sum(not _alike(each.embedding, vectors[each.key]) for each in shared)
+        of = {each.key: each for each in copies}
+        shared = [(each, of[each.key]) for each in page if each.key in of]
+        different += sum(
+            not _alike(one.embedding, other.embedding)
+            for one, other in shared
+            if not (merge and one.updated_at < other.updated_at)
+        )
     return different
 
 

@@ -221,7 +221,8 @@ class _Run:
         start = len(theirs)
         if list(map(identity, ours[:start])) != list(map(identity, theirs)):
             if options.merge:
-                if ours and thread_id not in report.conflicts:
+                goes_on = list(map(identity, theirs[: len(ours)])) == list(map(identity, ours))
+                if not goes_on and thread_id not in report.conflicts:
                     report.conflicts.append(thread_id)
                 return
             for head in theirs:

@@ -185,7 +185,8 @@ async def test_what_was_written_to_the_target_since_is_not_lost(two, write):
         assert await contents(other) == before
     report = await migrate(one, other, MigrateOptions(dry_run=True))
     assert report.items + report.deleted_items + report.checkpoints + report.deleted_threads == 1
-    await migrate(one, other, MigrateOptions(merge=True))
+    report = await migrate(one, other, MigrateOptions(merge=True, verify=True))
+    assert (report.equal, report.conflicts) == (True, [])
     assert await contents(other) == before
     # Merged data is no copy any more.
     with pytest.raises(ConfigurationError, match="not empty"):

@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from locus_memory.cli.commands.copies.archive import import_archive, is_archive
-from locus_memory.cli.commands.memory.facts import import_facts, read_facts, render_imported
+from locus_memory.cli.commands.memory.facts import (
+    holds_facts,
+    import_facts,
+    read_facts,
+    render_imported,
+)
 from locus_memory.cli.conversations.importer import import_conversation
 from locus_memory.cli.conversations.interruption import Account
 from locus_memory.cli.conversations.remembering import COUNTS, remember_conversation
@@ -129,7 +134,7 @@ def ingest(
     What is there already is left out, so the command can be repeated, or continue after an
     interruption. A conversation that cannot be read is named, and the others are taken in.
 
-    With --format facts, each line of the file becomes a memory, of --user if given. Without
+    Of a file of `export --facts`, each line becomes a memory, of --user if given. Without
     --trust, imported memories are never rules, and replace nothing that the user or a person said.
 
     An archive of `export --format archive` is imported with everything that it holds.
@@ -147,9 +152,7 @@ def ingest(
         raise UsageError(f"--from needs --format {', '.join(FOREIGN)}")
     if not files:
         raise UsageError("name a FILE to ingest, or - for stdin")
-    # A file that is missing is found before anything is written.
-    archives = [each for each in files if is_archive(each)]
-    kind = Format.ARCHIVE if kind is Format.AUTO and archives else kind
+    kind = _looked_at(files) if kind is Format.AUTO else kind
     if kind in _ALONE:
         _check_options(session, kind)
         if len(files) != 1:
@@ -182,6 +185,14 @@ def ingest(
         chats_in(each, kind=kind, name=conversation, me=me) for each in files
     )
     _take_in(session, work, _renamed(found, thread))
+
+
+def _looked_at(files: list[str]) -> Format:
+    """Return the format that takes a file alone; a missing file is found before any write."""
+    archives = [each for each in files if is_archive(each)]
+    if archives:
+        return Format.ARCHIVE
+    return Format.FACTS if any(map(holds_facts, files)) else Format.AUTO
 
 
 def _check_options(session: Session, kind: Format) -> None:

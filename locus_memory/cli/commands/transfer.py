@@ -81,7 +81,9 @@ def export(
         export_archive(session, output, force=force)
         return
     if output is not None or force:
-        raise UsageError("--output and --force need --format archive")
+        raise UsageError(
+            "--output and --force need --format archive; anything else goes to stdout: add > FILE"
+        )
     if (thread is None) is not facts:
         raise UsageError("name a THREAD, or pass --facts")
     if user is not None and not facts:
@@ -103,10 +105,12 @@ def _export_thread(session: Session, thread: str, kind: ExportFormat, *, bare: b
 
 
 def _export_facts(session: Session, user: str | None, prefix: str) -> None:
-    found = session.run(partial(export_facts, user=user, prefix=prefix))
+    found, told = session.run(partial(export_facts, user=user, prefix=prefix))
     if session.as_json:
         print_json({"user": user, "facts": found})
         return
+    if not found:
+        note(f"no memories{told}")
     write_out("".join(orjson.dumps(fact).decode() + "\n" for fact in found))
 
 

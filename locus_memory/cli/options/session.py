@@ -18,7 +18,7 @@ from locus_memory.cli.options.common import AsJson, Url, options_given
 from locus_memory.cli.printing.outcome import Interrupted
 from locus_memory.cli.printing.output import console, note, print_json
 from locus_memory.cli.printing.paging import how_many, same_command
-from locus_memory.errors import CheckpointNotFoundError, ConfigurationError, MissingDriverError
+from locus_memory.errors import ConfigurationError, MissingDriverError
 from locus_memory.inspection.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
@@ -160,7 +160,10 @@ class Session:
     async def _run(self, work: Callable[[Backend], Awaitable[Answer]], *, opened: bool) -> Answer:
         options = {"state_type": None, **encryption()}
         async with opened_backend(self.url, options, is_opened=opened) as backend:
-            return await _worked(work, backend)
+            from locus_memory.inspection.names import naming_nearest  # noqa: PLC0415 - help must be quick
+
+            async with naming_nearest(backend):
+                return await work(backend)
 
     def answer(self, document: Any, render: Callable[[Console], None]) -> None:
         """Print the JSON document, or let `render` print it as text."""
@@ -287,19 +290,6 @@ async def opened_backend(
     finally:
         # A backend that failed to open may still hold resources.
         await backend.close()
-
-
-async def _worked(work: Callable[[Backend], Awaitable[Answer]], backend: Backend) -> Answer:
-    """Do the work; the error of a thread that is not there names the nearest one."""
-    try:
-        return await work(backend)
-    except CheckpointNotFoundError as error:
-        if error.checkpoint_id is None:
-            from locus_memory.inspection.names import nearest  # noqa: PLC0415 - help must be quick
-
-            told = await nearest(error.thread_id, backend.checkpointer.list_threads)
-            error.args = (f"{error}{told}",)
-        raise
 
 
 def encryption() -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Final
 
 from starlette.responses import Response
 
+from locus_memory.inspection.memories import whose
 from locus_memory.inspection.names import format_namespace, parse_namespace
 from locus_memory.inspection.text import counted
 from locus_memory.web.errors import RefusalError
@@ -33,7 +34,8 @@ async def _show(visit: Visit) -> Response:
 async def _preview_forget(visit: Visit) -> Response:
     asked = ForgetAsked(user=_user(visit), dry_run=True)
     plan = await forget_data(visit.data, asked)
-    return visit.render("danger/forget.html", asked=asked, plan=plan)
+    near = await whose(visit.data.backend, visit.data.manager, asked.user)
+    return visit.render("danger/forget.html", asked=asked, plan=plan, near=near)
 
 
 async def _forget(visit: Visit) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +53,9 @@ def test_facts_are_imported_once_and_exported_again(ok, run):
     copy = ok("export", "--facts", "--user", "ada").out.encode()
     ok("import", "-", "--format", "facts", "--user", "bo", stdin=copy)
     assert ok("export", "--facts", "--user", "bo").out.encode() == copy
+    assert "users with data are ada, bo: pass --user" in run("export", "--facts").err
+    Path("ada.jsonl").write_bytes(copy)
+    assert ok("import", "ada.jsonl", "--user", "eve").out == "saved: 2, known: 0\n"
 
 
 BAD = [

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from locus_memory.cli.options.memories import Kind
+from locus_memory.integrations.langgraph.threads import Place
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.models import Memory, MemoryType
 from locus_memory.registry import open_backend
@@ -162,6 +163,24 @@ def test_a_mistyped_thread_is_told_the_nearest_one(chat, fails, run):
     told = run("show", "caht", "--json").json["error"]
     assert told["type"] == "CheckpointNotFoundError"
     assert "mean" not in fails(1, "show", "zebra")
+
+
+@pytest.mark.parametrize(
+    ("typed", "known"), [("JOSE GARCIA", "José García"), ("jose", "José García"), ("ZOË", "zoe")]
+)
+def test_case_accents_and_a_missing_end_hide_no_name(ok, fails, save, typed, known):
+    save(Memory("user", "home", "Lives in Nice."), user=known)
+    save(Memory("user", "home", "Lives in Rome."), user="bo")
+    assert fails(1, "undo", "home", "--user", typed).endswith(f"did you mean {known!r}?\n")
+
+
+def test_a_mistyped_thread_of_langgraph_is_told_by_its_plain_id(empty_directory, fails):
+    async def work():
+        async with open_backend("sqlite:./locus.db") as backend:
+            await backend.checkpointer.save({}, Place.at("monday", "").name)
+
+    asyncio.run(work())
+    assert fails(1, "threads", "rm", "mondy", "--yes").endswith("did you mean 'monday'?\n")
 
 
 def test_memories_of_a_type_of_a_query_and_not_too_many(ok, run, save):

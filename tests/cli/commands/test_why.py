@@ -61,3 +61,4 @@ def test_where_nothing_is_it_says_whose_data_there_is(ok):
     assert "known: did you mean 'noor'?" in ok("recall", "home?", "--user", "nour").out
     ok("forget", "home", "--user", "noor")
     assert "mean" not in ok("why", "trip").out
+    assert "thread 'trip'; users with data are noor" in ok("why", "trip", "--user", "xyz").out

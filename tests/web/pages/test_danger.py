@@ -37,6 +37,9 @@ async def test_a_user_is_forgotten_after_a_preview_and_the_typed_name(browser):
     assert len(await known(browser, "bob")) == 1
     assert "Nothing is stored" in await browser.page("/danger/forget", user="ada")
     assert (await browser.get("/danger/forget")).status_code == 400
+    await remember(browser, "José", "Lives in Nice.")
+    near = await browser.page("/danger/forget", user="jose")
+    assert "Nothing is stored for this user: did you mean &#39;José&#39;?" in near
 
 
 async def test_the_threads_of_a_user_go_as_well_and_the_pages_say_so(browser, backend):

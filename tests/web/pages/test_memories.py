@@ -138,7 +138,7 @@ async def test_the_list_the_search_and_the_past(browser):
     assert "No such memories" in await browser.page("/memories/list", user="ada", type="project")
     users = await browser.page("/memories", find="AD")
     assert "user=ada" in users
-    assert "No user is called so" in await browser.page("/memories", find="bob")
+    assert "No user has this name" in await browser.page("/memories", find="bob")
 
 
 async def test_other_namespaces_have_memories_too(browser, backend):
@@ -428,7 +428,7 @@ async def test_users_are_found_where_memories_cannot_be_searched(browsing):
     async with ComposedBackend("blind", store) as backend, browsing(backend) as browser:
         assert "user=ada" in await browser.page("/memories", find="ad")
         text = await browser.page("/memories", find="Rome")
-    assert "No user is called so, and the memories of all users cannot be searched" in text
+    assert "No user has this name, and the memories of all users cannot be searched" in text
 
 
 async def test_a_page_of_transcripts_reads_no_more_than_its_own(plain, browsing, monkeypatch):

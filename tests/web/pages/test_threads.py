@@ -61,7 +61,8 @@ async def test_a_timeline_shows_each_checkpoint_and_pages(browser, backend):
     assert "as full JSON" in text
     more = re.search(r'<a class="button" href="([^"]+)" hx-get', text)
     assert ids[0] in await browser.page(more[1].replace("&amp;", "&"))
-    assert (await browser.get("/threads/timeline", thread="none")).status_code == 404
+    missing = await browser.get("/threads/timeline", thread="tripp")
+    assert (missing.status_code, "did you mean &#39;trip&#39;?" in missing.text) == (404, True)
     assert (await browser.get("/threads/timeline")).status_code == 422
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.inspection.errors import CommandError
-from locus_memory.inspection.memories import scoped_manager
+from locus_memory.inspection.memories import open_manager, scoped_manager, whose
 from locus_memory.inspection.names import parse_namespace
 from locus_memory.transfer.chats.exact_json import parse_json
 
@@ -19,10 +20,25 @@ if TYPE_CHECKING:
 
     from locus_memory.backends.base import Backend
 
-__all__ = ["export_facts", "import_facts", "read_facts", "render_imported"]
+__all__ = ["export_facts", "holds_facts", "import_facts", "read_facts", "render_imported"]
+
+_LONGEST = 2**20
 
 _Facts = Mapping[str, object]
 """The facts by the places that errors name."""
+
+
+def holds_facts(name: str) -> bool:
+    """Return whether the first line of a file is a fact, as `export --facts` writes it."""
+    if name == "-":
+        return False
+    with Path(name).open("rb") as file:
+        line = file.readline(_LONGEST)
+    try:
+        value = parse_json(line.removeprefix(b"\xef\xbb\xbf"))
+    except (UnicodeDecodeError, orjson.JSONDecodeError):
+        return False
+    return isinstance(value, dict) and {"type", "key", "content"} <= value.keys()
 
 
 def read_facts(content: bytes, source: str) -> _Facts:
@@ -74,10 +90,14 @@ async def import_facts(
     return {"user": user, "facts": len(facts), "saved": len(written), "refused": refused}
 
 
-async def export_facts(backend: Backend, *, user: str | None, prefix: str) -> list[dict[str, Any]]:
-    """Return the memories as facts."""
-    manager = scoped_manager(backend.store, parse_namespace(prefix), user)
-    return [fact async for fact in manager.export_facts()]
+async def export_facts(
+    backend: Backend, *, user: str | None, prefix: str
+) -> tuple[list[dict[str, Any]], str]:
+    """Return the memories as facts, and whose there are if there are none."""
+    manager = open_manager(backend.store, parse_namespace(prefix))
+    scoped = manager if user is None else manager.for_user(user)
+    found = [fact async for fact in scoped.export_facts()]
+    return found, "" if found else await whose(backend, manager, user)
 
 
 def render_imported(console: Console, document: Mapping[str, Any]) -> None:

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from locus_memory._internal.quoting import quote
 from locus_memory.cli.options.common import Limit, Offset
 from locus_memory.cli.options.memories import DEFAULT_PREFIX, Prefix, UserOption
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import remark
 from locus_memory.errors import ConfigurationError
 from locus_memory.inspection.memories import open_manager, runs_of, scoped_manager, whose
-from locus_memory.inspection.names import nearest, parse_namespace
+from locus_memory.inspection.names import find_thread, nearest_thread, parse_namespace
 from locus_memory.inspection.text import number, visible, visible_name
 
 if TYPE_CHECKING:
@@ -88,9 +87,9 @@ async def _elsewhere(
         return await whose(backend, manager, user)
     # A provider may have no threads.
     with suppress(ConfigurationError):
-        told = await nearest(thread, backend.checkpointer.list_threads)
-        return "" if quote(thread) in told else told
-    return ""
+        if not await backend.checkpointer.exists(await find_thread(backend.checkpointer, thread)):
+            return await nearest_thread(backend.checkpointer, thread)
+    return await whose(backend, manager, None)
 
 
 def _render(console: Console, *, document: dict[str, Any], told: str) -> None:

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from locus_memory.inspection.names import naming_nearest
 from locus_memory.web.errors import RefusalError
 from locus_memory.web.models import Asked
 from locus_memory.web.pages.frame.failures import fail
@@ -199,7 +200,8 @@ def _guarded(answer: Callable[[Request], Awaitable[Response]]) -> Any:
 
     async def endpoint(request: Request) -> Response:
         try:
-            return await answer(request)
+            async with naming_nearest(request.app.state.data.backend):
+                return await answer(request)
         except Exception as error:  # noqa: BLE001 - the table of errors knows each of them
             return fail(request, error)
 
