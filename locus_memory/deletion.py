@@ -26,6 +26,11 @@ __all__ = ["DeletionAudit", "Place", "audit_deletion"]
 
 _PAGE: Final = 500
 _SHORTEST: Final = 4
+_SHOWN: Final = 5
+
+
+_Part = tuple[str, bytes]
+"""An item or a checkpoint: its name, and what is searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,31 +96,36 @@ def _length(word: str) -> int:
 
 
 async def _searched(
-    search: ByteSearch, parts: AsyncIterator[bytes] | None, name: str, what: str
+    search: ByteSearch, parts: AsyncIterator[_Part] | None, name: str, what: str
 ) -> Place:
     """Return what a search finds in all items or checkpoints."""
     if parts is None:
         return Place(name=name, how="the provider has none")
     count = size = found = 0
-    async for data in parts:
-        count, size, found = count + 1, size + len(data), found + search.count_plain(data)
+    where = list[str]()
+    async for part, data in parts:
+        hits = search.count_plain(data)
+        count, size, found = count + 1, size + len(data), found + hits
+        if hits and len(where) < _SHOWN:
+            where.append(part)
     how = f"names, {what} and metadata of {count} {name}"
-    return Place(name=name, how=how, bytes=size, found=found)
+    return Place(name=name, how=how, bytes=size, found=found, where=tuple(where))
 
 
-async def _items(store: BaseStore) -> AsyncIterator[bytes]:
+async def _items(store: BaseStore) -> AsyncIterator[_Part]:
     async for space in all_namespaces(store):
         async for item in scan_all(store, space):
-            yield orjson.dumps([space, item.key, item.value, item.metadata])
+            name = f"{'/'.join(space)} {item.key}"
+            yield name, orjson.dumps([space, item.key, item.value, item.metadata])
 
 
-async def _states(checkpointer: BaseCheckpointer) -> AsyncIterator[bytes]:
+async def _states(checkpointer: BaseCheckpointer) -> AsyncIterator[_Part]:
     async for thread in paged(lambda after: checkpointer.list_threads(_PAGE, after=after)):
         async for data in _states_of(checkpointer, thread):
             yield data
 
 
-async def _states_of(checkpointer: BaseCheckpointer, thread: str) -> AsyncIterator[bytes]:
+async def _states_of(checkpointer: BaseCheckpointer, thread: str) -> AsyncIterator[_Part]:
     async for info in paged(
         lambda before: checkpointer.list_with_metadata(thread, _PAGE, before=before),
         lambda info: info.checkpoint_id,
@@ -123,4 +133,4 @@ async def _states_of(checkpointer: BaseCheckpointer, thread: str) -> AsyncIterat
         state: Any = await checkpointer.load(thread, info.checkpoint_id)
         document = state.to_checkpoint() if hasattr(state, "to_checkpoint") else state
         names = [thread, info.checkpoint_id, info.metadata, info.forked_from]
-        yield orjson.dumps([*names, document], default=str)
+        yield f"{thread}@{info.checkpoint_id}", orjson.dumps([*names, document], default=str)

@@ -40,6 +40,7 @@ class Place:
         found: How often a word was found.
         problem: Why the place proves nothing; `None`: it was looked at as a whole.
         limit: Why no look at this place is possible; it is documented, and counts as no problem.
+        where: The first items or checkpoints with a word, by name.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Place:
     found: int = 0
     problem: str | None = None
     limit: str | None = None
+    where: tuple[str, ...] = ()
 
 
 class Readable(Protocol):

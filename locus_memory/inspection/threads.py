@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from locus_memory.backends.base import store_of
 from locus_memory.checkpoint.differences import compare, messages_of
 from locus_memory.errors import CheckpointNotFoundError
 from locus_memory.inspection.errors import CommandError
@@ -240,8 +241,14 @@ async def _doomed(checkpointer: BaseCheckpointer, thread_id: str) -> dict[str, A
 
 
 async def remove_planned(backend: Backend, *, plan: list[dict[str, Any]]) -> None:
-    """Delete the threads of a plan."""
+    """Delete the threads of a plan, and the records of their runs."""
+    from locus_memory.memory.layers.runs import drop_runs  # noqa: PLC0415 - help must be quick
+
+    store = store_of(backend)
     for each in plan:
+        place = Place.named(each["thread_id"])
+        if store is not None:
+            await drop_runs(store, place.thread_id if place else each["thread_id"])
         # Delete the writes first: until then, their checkpoints still lead to them.
         for name in (*each["writes"], each["thread_id"]):
             await backend.checkpointer.delete(name)

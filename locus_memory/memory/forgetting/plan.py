@@ -93,6 +93,7 @@ class ForgetReport:
         jobs: The threads of the jobs that waited for extraction, one for each job.
         cursors: The threads of the extraction cursors.
         threads: The threads, with all their checkpoints.
+        shared: Those of the threads that other users have checkpoints in, with these users.
         checkpoints: How many checkpoints these threads had.
         summaries: How many rolling summaries of these threads.
         vitals: How many records of vital signs.
@@ -113,6 +114,7 @@ class ForgetReport:
     jobs: tuple[str, ...] = ()
     cursors: tuple[str, ...] = ()
     threads: tuple[str, ...] = ()
+    shared: tuple[tuple[str, tuple[str, ...]], ...] = ()
     checkpoints: int = 0
     summaries: int = 0
     vitals: int = 0
@@ -145,6 +147,7 @@ class ForgetPlan:
         jobs: The threads of the jobs found.
         seen: All threads with checkpoints.
         holders: Threads that stay, and may hold source messages.
+        shared: The other users of the threads that go.
         unreadable: Damaged threads whose user cannot be determined.
         thread_spaces: The namespaces with items of the threads.
         kept: What stays of what a user may have, with the reasons.
@@ -158,6 +161,7 @@ class ForgetPlan:
     jobs: list[str] = field(default_factory=list[str])
     seen: set[str] = field(default_factory=set[str])
     holders: list[str] = field(default_factory=list[str])
+    shared: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     unreadable: list[str] = field(default_factory=list[str])
     thread_spaces: list[Namespace] = field(default_factory=list[Namespace])
     kept: dict[Namespace, str] = field(default_factory=dict[Namespace, str])
@@ -220,6 +224,8 @@ class ForgetPlan:
                 self.unreadable.append(name)
             elif self._is_wanted(view) and self.with_threads:
                 choice.threads[name] = view.checkpoints
+                if others := sorted(view.users - {choice.user_id}):
+                    self.shared[name] = others
                 roots |= await roots_of(checkpointer, view)
             elif self._is_wanted(view):
                 self.holders.append(name)
@@ -293,6 +299,7 @@ class ForgetPlan:
             jobs=tuple(self.jobs),
             cursors=tuple(thread for _, thread in found["cursors"]),
             threads=tuple(threads),
+            shared=tuple((name, tuple(others)) for name, others in self.shared.items()),
             checkpoints=sum(threads.values()),
             summaries=len(found["summaries"]),
             vitals=len(found["vitals"]),

@@ -12,10 +12,10 @@ from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.memory.layers.log import LOG_DAYS
 from locus_memory.memory.layers.records import Tokens, readable, record_of, value_of
 from locus_memory.memory.scope import Scope
-from locus_memory.store.base import BaseStore, all_keys
+from locus_memory.store.base import BaseStore, all_keys, all_namespaces
 from locus_memory.store.item import Put
 
-__all__ = ["RunLog", "SeenRun"]
+__all__ = ["RunLog", "SeenRun", "drop_runs"]
 
 _MOST: Final = 1_000
 _SLACK: Final = 50
@@ -27,6 +27,9 @@ _LONGEST: Final = 40_000
 """The most characters of the message, of the tail, and of all texts of a record."""
 
 _SCOPES: Final = 4_096
+
+_RUNS: Final = Scope(("*",)).runs[1:]
+"""The last labels of the namespace of the records of a scope."""
 
 _numbers: Final = count()
 
@@ -119,6 +122,18 @@ class RunLog:
         found = await self._store.get_batch(names)
         read = (readable(_SEEN, found[name], "runs") for name in names if name in found)
         return [run for run in read if run is not None]
+
+
+async def drop_runs(store: BaseStore, thread: str) -> None:
+    """Erase the records of a thread's runs, in all scopes.
+
+    Raises:
+        BackendError: The store failed.
+    """
+    mark = _mark(thread)
+    async for space in all_namespaces(store, suffix=_RUNS):
+        keys = await all_keys(store, space)
+        await store.delete_batch([(space, key) for key in keys if key.endswith(mark)])
 
 
 def _mark(thread: str) -> str:

@@ -172,6 +172,8 @@ class Forgotten(Answer):
     cursors: list[str]
     """The threads of the reading marks."""
     threads: list[str]
+    shared: list[tuple[str, tuple[str, ...]]]
+    """Those of the threads that other users have checkpoints in, with these users."""
     checkpoints: int
     summaries: int
     vitals: int

@@ -33,6 +33,11 @@ def told(ok):
         tell(ok, user)
 
 
+async def saved(thread, state, user):
+    async with open_backend("sqlite:./locus.db") as backend:
+        await backend.checkpointer.save(state, thread, metadata={"user_id": user})
+
+
 def rows():
     """Return everything that the database holds, the indexes of its searches included."""
     with closing(sqlite3.connect("locus.db")) as connection:
@@ -71,7 +76,16 @@ def test_everything_of_a_user(ok, fails):
     assert ok("memories", "--user", "ada").out.startswith("no memories\n")
     fails(1, "show", "thread of ada")
     told = fails(1, "forget", "--user", "ada", "--yes")
-    assert told == "error: no data of user 'ada': did you mean 'ada2'?\n"
+    assert told == "error: no data of user 'ada': did you mean 'Ada'?\n"
+
+
+def test_threads_of_several_users_are_named_before_they_go(ok):
+    for number, user in enumerate(("bob", "ada", "bob")):
+        asyncio.run(saved("shared", {"turn": number}, user))
+    report = ok("forget", "--user", "ada", "--dry-run", "--json").json
+    assert (report["threads"], report["shared"]) == (["shared"], [["shared", ["bob"]]])
+    told = ok("forget", "--user", "ada", "--dry-run").out
+    assert "thread 'shared' goes as a whole, with checkpoints of 'bob'" in told
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,16 @@ def test_rm_deletes_what_it_names_and_nothing_else(ok, fails, sessions, chat):
     assert len(ok("ls", "turns/chat", "--json").json["items"]) == 5
 
 
+def test_rm_deletes_the_records_of_runs(ok):
+    for thread in ("a", "b"):
+        ok("chat", thread, "--scripted", stdin=b"I live in Lyon.\nWhere do I live?\n")
+    assert "Where do I live?" in ok("why", "a").out
+    ok("threads", "rm", "a", "--yes")
+    assert "no record of a run of the thread 'a'" in ok("why", "a").out
+    assert "Where do I live?" in ok("why", "b").out
+    assert "Lyon" in ok("recall", "Where do I live?").out
+
+
 def test_rm_says_what_goes(ok, chat):
     before = ok("threads", "rm", "chat", "--dry-run").out.splitlines()
     assert before[0].split() == ["thread", "checkpoints", "bytes"]

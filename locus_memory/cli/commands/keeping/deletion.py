@@ -51,7 +51,8 @@ def audit(
     """Search every place of the database for words of deleted data, and report each place.
 
     Run forget and compact first. The exit code is 1 if a word is found, or if a place cannot be
-    looked at. The report does not repeat the words.
+    looked at. The report does not repeat the words, but it names items and checkpoints that have
+    one.
     """
     document = session.show(partial(_audit, words=words), _render)
     if not document["proven"]:
@@ -89,5 +90,7 @@ def _render(console: Console, *, document: dict[str, Any]) -> None:
     for each in document["places"]:
         if each["problem"] or each["limit"]:
             remark(console, visible_name(f"{each['name']}: {each['problem'] or each['limit']}"))
+        for name in each["where"]:
+            remark(console, f"found in {visible_name(name)}")
     if document["proven"]:
         remark(console, "no word was found")

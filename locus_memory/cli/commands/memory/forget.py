@@ -181,6 +181,9 @@ def _render(console: Console, *, document: dict[str, Any]) -> None:
             ["content", title, Cut(content)] for title, content in _contents(document)
         ]
         print_records(console, contents)
+    for thread, others in document["shared"]:
+        whose = ", ".join(map(repr, others))
+        remark(console, f"thread {thread!r} goes as a whole, with checkpoints of {whose}")
     for thread in document["sources"]:
         remark(
             console,

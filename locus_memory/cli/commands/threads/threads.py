@@ -164,8 +164,8 @@ def remove_threads(
 ) -> None:
     """Delete threads with all their checkpoints.
 
-    The command shows its plan and asks first. Memories, and the turns that `import` stored,
-    stay: `forget` and `rm` delete those.
+    The command shows its plan and asks first. The records of their runs go with them. Memories
+    and recorded turns stay: `forget` erases those.
     """
     must_ask = not dry_run and not yes
     if must_ask:

@@ -14,6 +14,8 @@ def test_the_report_names_every_place(ok, run, fails):
     assert before.json["found"] >= 2
     told = run("audit-deletion", "Xylophonist")
     assert (told.out + told.err).count("the deletion is not proven") == 1
+    assert "found in users/ada k" in told.out
+    assert before.json["places"][0]["where"] == ["users/ada k"]
     assert "compact" in told.err
     ok("forget", "--user", "ada", "--yes")
     sizes = ok("compact", "--json").json["disk_bytes"]
@@ -27,7 +29,7 @@ def test_the_report_names_every_place(ok, run, fails):
     assert (report.json["proven"], report.json["found"], report.json["words"]) == (True, 0, 2)
     assert len(report.json["places"]) == 7
     assert report.json["places"][0].keys() == {
-        "name", "how", "bytes", "found", "problem", "limit",
+        "name", "how", "bytes", "found", "problem", "limit", "where",
     }  # fmt: skip
     assert "no word was found" in ok("audit-deletion", "Xylophonist").out
     assert "at least 4 characters" in fails(2, "audit-deletion", "xyl")
