@@ -16,7 +16,6 @@ from locus_memory.memory.layers.identity import Override
 from locus_memory.memory.manager import LLMMemoryManager
 from locus_memory.memory.verbs.identity import OwnIdentity
 
-
 TENDING = "locus_memory.cli.demo.tending_play"
 MANAGER = "locus_memory.inspection.memories.open_manager"
 
