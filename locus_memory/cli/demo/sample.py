@@ -9,7 +9,15 @@ from typing import Any, Final
 from locus_memory.cli.conversations.transcripts import read_conversations
 from locus_memory.transfer.chats.conversation import Conversation
 
-__all__ = ["BRANCH", "BRANCH_TURNS", "FORK_AFTER", "QUERIES", "SAMPLE", "load_sample", "sample_file"]
+__all__ = [
+    "BRANCH",
+    "BRANCH_TURNS",
+    "FORK_AFTER",
+    "QUERIES",
+    "SAMPLE",
+    "load_sample",
+    "sample_file",
+]
 
 SAMPLE: Final = "second-wind"
 BRANCH: Final = "second-wind-by-scilly"
