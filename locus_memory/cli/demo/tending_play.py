@@ -94,6 +94,7 @@ async def _save(
     backend: Backend, *, facts: list[Memory], weeks: int = 0, said: str | None = None
 ) -> None:
     """Save facts under the date of some weeks ago, and what the user said in a thread."""
+
     def clock() -> float:
         return time.time() - weeks * _WEEK
 
