@@ -79,7 +79,9 @@ def _kill(stage: Stage) -> None:
 async def _states(backend: Backend) -> list[Any]:
     """Return the messages at each checkpoint of the conversation, the oldest first."""
     infos = await all_checkpoints(backend.checkpointer, SAMPLE)
-    states = [await backend.checkpointer.load(SAMPLE, info.checkpoint_id) for info in infos]
+    states: list[Any] = [
+        await backend.checkpointer.load(SAMPLE, info.checkpoint_id) for info in infos
+    ]
     return [state["messages"] for state in states]
 
 
