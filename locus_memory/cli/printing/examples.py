@@ -15,7 +15,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "locus-memory --url sqlite:./agent.db threads",
             "locus-memory show second-wind@12 --last 4",
         ),
-        "demo": ("locus-memory demo", "locus-memory demo ./tried --fresh"),
+        "demo": ("locus-memory demo", "locus-memory demo ./tried"),
         "doctor": ("locus-memory doctor", "locus-memory doctor --url redis:localhost:6379"),
         "verify": (
             "locus-memory verify",
