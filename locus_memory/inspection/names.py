@@ -1,7 +1,7 @@
-r"""The notation of namespaces and checkpoints, and what a name leads to.
+"""The notation of namespaces and checkpoints, and what a name leads to.
 
-A namespace is its labels joined by `/`. A backslash escapes the next character, so `a\/b` is
-one label. A text that starts with `[` is a JSON list of labels: `["a/b", "c"]`.
+A namespace is its labels joined by `/`, or a JSON list of labels, such as `["a/b", "c"]`, which a
+label with a `/` needs.
 
 A checkpoint is `THREAD` (the newest), `THREAD@ID` or `THREAD@N`, where 1 is the oldest and -1
 the newest.
@@ -54,8 +54,6 @@ _ALL = 2**31 - 1
 COMPARED = 1_000
 """How many names a mistyped one is compared with: those that begin alike, and the first ones."""
 
-_PART = re.compile(r"\\(.)|(/)|([^\\/]+)", re.DOTALL)
-
 
 def parse_namespace(text: str) -> Labels:
     """Return the labels of a namespace.
@@ -63,24 +61,12 @@ def parse_namespace(text: str) -> Labels:
     Raises:
         UsageError: A label is empty, or the JSON is not a list of strings.
     """
-    labels = _json_labels(text) if text.startswith("[") else _split(text)
+    labels = _json_labels(text) if text.startswith("[") else text.split("/")
     if not labels or not all(labels):
         raise UsageError(
             f"invalid namespace {text!r}: give labels joined by '/', none of them empty"
         )
     return tuple(labels)
-
-
-def _split(text: str) -> list[str]:
-    if (len(text) - len(text.rstrip("\\"))) % 2:
-        raise UsageError(f"invalid namespace {text!r}: a backslash at the end escapes nothing")
-    labels = [""]
-    for escaped, slash, plain in _PART.findall(text):
-        if slash:
-            labels.append("")
-        else:
-            labels[-1] += escaped or plain
-    return labels
 
 
 def _json_labels(text: str) -> list[str]:
@@ -95,8 +81,9 @@ def _json_labels(text: str) -> list[str]:
 
 def format_namespace(namespace: tuple[str, ...]) -> str:
     """Return the notation that `parse_namespace` reads."""
-    text = "/".join(re.sub(r"([\\/])", r"\\\1", label) for label in namespace)
-    return "\\" + text if text.startswith("[") else text
+    text = "/".join(namespace)
+    is_plain = not text.startswith("[") and text.count("/") == len(namespace) - 1
+    return text if is_plain else orjson.dumps(namespace).decode()
 
 
 async def checkpoints_back(

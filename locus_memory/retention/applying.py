@@ -23,7 +23,6 @@ async def retain(
     rules: Iterable[RetentionRule],
     *,
     dry_run: bool = False,
-    compact: bool = False,
     clock: Callable[[], float] = time.time,
 ) -> RetentionReport:
     """Delete the items and checkpoints that no rule keeps.
@@ -32,13 +31,12 @@ async def retain(
     threads that matches a thread decides about that one. What no rule matches stays. Items are
     deleted in batches, and threads one after another, each all or nothing; so a call that is
     interrupted leaves a consistent database, and the next one does the rest. What is written
-    meanwhile stays.
+    meanwhile stays. `backend.compact()` frees the space.
 
     Args:
         backend: The database.
         rules: The rules.
         dry_run: Only report what a call would delete; nothing is written.
-        compact: Free the space at the end, and erase the deleted words from the indexes.
         clock: Returns seconds since the epoch; pass the clock of the backend.
 
     Raises:
@@ -52,8 +50,6 @@ async def retain(
     async with aclosing(steps) as results:
         report = RetentionReport.of([each async for each in results], dry_run=dry_run)
     if not dry_run:
-        if compact:
-            await backend.compact()
         announce(report)
     return report
 

@@ -7,12 +7,11 @@ one after that. The memory of the process holds one page, however large the name
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from locus_memory._internal.running.paging import batches, paged
 from locus_memory.backends.base import Backend
@@ -25,7 +24,7 @@ from locus_memory.checkpoint.states import Kind, readable
 from locus_memory.checkpoint.storage import DeltaStorage
 from locus_memory.errors import CheckpointError, ConfigurationError
 from locus_memory.retrieval.embedders.marks import mark_of
-from locus_memory.store.base import BaseStore, has_semantic_search, scan_all
+from locus_memory.store.base import BaseStore, has_semantic_search, scan_all, side_by_side
 from locus_memory.store.item import Namespace, Restored, StoreItem, timestamp
 
 __all__ = [
@@ -45,11 +44,6 @@ PAGE: Final = 200
 """How many items are read, written and held at a time."""
 
 _THREADS: Final = 500
-_AT_ONCE: Final = 16
-"""How many calls of a store run at a time."""
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 @asynccontextmanager
@@ -94,7 +88,7 @@ class Names:
 
 async def items_at(store: BaseStore, namespace: Namespace, keys: Sequence[str]) -> list[StoreItem]:
     """Return the items that exist under these keys, in their order."""
-    found = await _together([store.get_item(namespace, key) for key in keys])
+    found = await side_by_side(lambda key: store.get_item(namespace, key), keys)
     return [item for item in found if item is not None]
 
 
@@ -112,7 +106,7 @@ async def restorable(
     items = await items_at(store, namespace, keys)
     found: Sequence[Sequence[float] | None] = [None] * len(items)
     if vectors and await has_semantic_search(store):
-        found = await _together([store.get_embedding(namespace, item.key) for item in items])
+        found = await side_by_side(lambda item: store.get_embedding(namespace, item.key), items)
     return [
         Restored(
             namespace=item.namespace,
@@ -139,19 +133,6 @@ async def read_all(
             names.add(item)
         for keys in batches(names, PAGE):
             yield await restorable(store, namespace, keys, vectors=vectors)
-
-
-async def _together(calls: Sequence[Awaitable[R]]) -> list[R]:
-    """Return the results of calls, a few of which run at a time."""
-    limit = asyncio.Semaphore(_AT_ONCE)
-
-    async def one(call: Awaitable[R]) -> R:
-        async with limit:
-            return await call
-
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(call)) for call in calls]
-    return [task.result() for task in tasks]
 
 
 def all_threads(checkpointer: BaseCheckpointer) -> AsyncIterator[str]:

@@ -29,17 +29,16 @@ def test_every_namespace_can_be_written(labels):
     [
         ("users", ("users",)),
         ("users/alice/memories", ("users", "alice", "memories")),
-        (r"a\/b/c", ("a/b", "c")),
-        (r"a\\/b", ("a\\", "b")),
+        (r"a\/b", ("a\\", "b")),
         ('["a/b", "c"]', ("a/b", "c")),
-        (r"\[x]", ("[x]",)),
+        ('["[x]"]', ("[x]",)),
     ],
 )
 def test_how_namespaces_are_written(text, labels):
     assert parse_namespace(text) == labels
 
 
-@pytest.mark.parametrize("text", ["", "/", "a//b", "/a", "a/", "a\\", "[]", "[1]", '[""]', "[oops"])
+@pytest.mark.parametrize("text", ["", "/", "a//b", "/a", "a/", "[]", "[1]", '[""]', "[oops"])
 def test_what_is_no_namespace(text):
     with pytest.raises(UsageError):
         parse_namespace(text)

@@ -193,7 +193,7 @@ async def backend(tmp_path):
 async def test_many_items_go_in_batches(backend):
     await backend.store.put_batch([(("log",), f"{n:04}", n) for n in range(350)])
     await backend.store.put_batch([(("logs",), "x", 1)])
-    report = await retain(backend, [ItemRule(namespace=("log",), keep_last=20)], compact=True)
+    report = await retain(backend, [ItemRule(namespace=("log",), keep_last=20)])
     assert report.items == 330
     assert [(each.namespace, each.deleted, each.kept) for each in report.places] == [
         (("log",), 330, 20)

@@ -227,7 +227,7 @@ async def test_each_answer_keeps_a_browser_from_foreign_code(plain, serving):
     await plain.store.put(("a",), "k", "<script>alert(1)</script>")
     async with serving(plain) as client:
         found = await client.get("/store/item", params={"namespace": "a", "key": "k"})
-        for answer in (found, await client.get("/nothing"), await client.get("/stats?x=1")):
+        for answer in (found, await client.get("/nothing"), await client.get("/health?x=1")):
             policy = answer.headers["content-security-policy"]
             assert "script-src 'self'" in policy
             assert "unsafe-inline" not in policy
@@ -242,7 +242,7 @@ async def test_no_answer_of_an_invalid_request_holds_its_values(plain, serving):
     secret = "hunter2-hunter2"
     async with serving(plain) as client:
         answers = [
-            await client.get("/stats", params={"x": secret}),
+            await client.get("/health", params={"x": secret}),
             await client.get("/store/items", params={"namespace": "a", "limit": secret}),
             await client.get("/store/items", params={"namespace": "a", "cursor": secret}),
             await client.get("/store/search", params={"namespace": "a", "filter": secret}),

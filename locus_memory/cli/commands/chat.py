@@ -18,23 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = ["chat"]
 
-_WINDOW = 100
-
-_Window = Annotated[
-    int | None,
-    typer.Option(
-        "--window",
-        metavar="N",
-        min=1,
-        help=f"Number of recent messages sent to the model; {_WINDOW} by default.",
-    ),
-]
 _ConversationManager = Annotated[
-    str | None,
+    str,
     typer.Option(
         "--conversation-manager",
         metavar="NAME",
-        help="In place of a window: null, notes, or a string such as summarizing:openai:MODEL.",
+        help="What the model sees: a window, null, notes, or such as summarizing:openai:MODEL.",
     ),
 ]
 
@@ -63,8 +52,7 @@ def chat(
     off_record: Annotated[
         bool, typer.Option("--off-record", help="Begin off the record: recall, but keep nothing.")
     ] = False,
-    window: _Window = None,
-    conversation_manager: _ConversationManager = None,
+    conversation_manager: _ConversationManager = "sliding_window:100",
     prefix: Prefix = DEFAULT_PREFIX,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document per answer, each on one line.")
@@ -82,8 +70,6 @@ def chat(
         raise UsageError("give --model or --scripted, not both")
     if base_url is not None and model is None:
         raise UsageError("--base-url needs --model")
-    if window is not None and conversation_manager is not None:
-        raise UsageError("give --window or --conversation-manager, not both")
     from locus_memory.cli.commands.chat_session import ChatSession  # noqa: PLC0415 - help must be quick
 
     ChatSession(
@@ -94,7 +80,7 @@ def chat(
         system=system,
         prefix=None if no_memory else prefix,
         off_record=off_record,
-        trimmer=_open_trimmer(conversation_manager or f"sliding_window:{window or _WINDOW}"),
+        trimmer=_open_trimmer(conversation_manager),
         quiet=scripted or model is not None,
     ).run()
 

@@ -46,9 +46,7 @@ def doctor(session: Session) -> None:
     checks, or a part of the configuration that is unsafe or slow, with the remedy. A database of an
     earlier version of the library is only read: its first use brings it up to date.
     """
-    checks = [_check("python", _python), _check("sqlite", _sqlite), _check("url", _url(session))]
-    path = _sqlite_file(session)
-    checks += [] if path is None else [_check("journal", partial(_journal, path))]
+    checks = [_check("python", _python), _check("url", _url(session))]
     if all(check["ok"] for check in checks):
         checks += _check_database(session)
     failed = [check["check"] for check in checks if not check["ok"]]
@@ -67,42 +65,10 @@ def _check(name: str, probe: Callable[[], str]) -> Check:
 
 
 def _python() -> str:
-    return f"{platform.python_version()} on {platform.system()}, locus-memory {__version__}"
-
-
-def _sqlite() -> str:
     import sqlite3  # noqa: PLC0415 - help must be quick
 
-    connection = sqlite3.connect(":memory:")
-    try:
-        connection.execute("CREATE VIRTUAL TABLE probe USING fts5(words)")
-    finally:
-        connection.close()
-    return f"{sqlite3.sqlite_version} with FTS5"
-
-
-def _sqlite_file(session: Session) -> Path | None:
-    try:
-        address, _ = session.resolve()
-        path = session.path
-    except Exception:  # noqa: BLE001 - the check of the URL reports the error
-        return None
-    return path if address.provider == "sqlite" and path and path.is_file() else None
-
-
-def _journal(path: Path) -> str:
-    import sqlite3  # noqa: PLC0415 - help must be quick
-
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-    try:
-        (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
-    finally:
-        connection.close()
-    if mode != "wal":
-        raise RuntimeError(
-            f"the journal mode is {mode}, not wal: readers and writers block each other"
-        )
-    return "write-ahead log"
+    python, system = platform.python_version(), platform.system()
+    return f"{python} on {system}, SQLite {sqlite3.sqlite_version}, locus-memory {__version__}"
 
 
 def _url(session: Session) -> Callable[[], str]:

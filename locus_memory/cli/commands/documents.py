@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from locus_memory._internal.running.paging import paged
 from locus_memory.cli.lazy import subcommands
 from locus_memory.cli.options.common import Limit, MinScore, parse_object
 from locus_memory.cli.options.confirmation import confirm, refuse_unasked
@@ -253,7 +254,8 @@ def remove(
 
 
 async def _removed(index: DocumentIndex, source: str) -> int:
-    async for each in _sources(index):
+    listed = paged(lambda after: index.sources(_PAGE, after), lambda each: each.cursor)
+    async for each in listed:
         if source and source == each.source:
             return await index.delete_source(source)
         if source == each.document:
@@ -261,14 +263,6 @@ async def _removed(index: DocumentIndex, source: str) -> int:
             await index.delete(source)
             return each.chunks
     raise CommandError(f"no document {source!r}: see locus-memory docs ls")
-
-
-async def _sources(index: DocumentIndex) -> AsyncIterator[SourceInfo]:
-    after: str | None = None
-    while page := await index.sources(_PAGE, after):
-        for each in page:
-            yield each
-        after = page[-1].cursor
 
 
 commands = subcommands(

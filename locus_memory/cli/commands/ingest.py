@@ -319,7 +319,7 @@ def _take_in(session: Session, work: _Work, found: _Found) -> None:
 
 
 async def _run(backend: Backend, *, work: _Work, found: _Found) -> None:
-    with shown_progress(quiet=work.quiet) as progress, work.account.stopped_by_sigterm():
+    with shown_progress(quiet=work.quiet) as progress:
         async with _opened_manager(backend, work) as manager:
             for each in found:
                 await _shown(backend, manager, work, each, progress)

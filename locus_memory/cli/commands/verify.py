@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +10,7 @@ import typer
 
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import note, remark
+from locus_memory.cli.printing.progress import one_bar
 from locus_memory.cli.printing.tables import Cell, print_table
 from locus_memory.inspection.damage import Walk, look_at
 from locus_memory.inspection.errors import CommandError
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from locus_memory.integrity import Finding
 
 __all__ = ["verify"]
-
-_EVERY = 5.0
-"""Seconds between two lines of progress."""
 
 
 def verify(
@@ -48,25 +45,15 @@ def verify(
     walk = Walk(cursor=after)
     try:
         most = math.inf if limit is None else limit
-        session.run(partial(look_at, walk=walk, limit=most, on_look=_Progress()))
+        with one_bar("verify", quiet=session.as_json) as show:
+            work = partial(look_at, walk=walk, limit=most)
+            session.run(partial(work, on_look=lambda walk: show(completed=walk.count)))
     finally:
         if not walk.is_through and walk.count:
             note(f"to continue: {session.command(after=walk.cursor)}", verbatim=True)
     session.answer(_document(walk), partial(_render, walk=walk))
     if walk.damaged:
         raise CommandError(f"{number(len(walk.damaged))} damaged", answered=True)
-
-
-class _Progress:
-    """Tells now and then how far a walk is."""
-
-    def __init__(self) -> None:
-        self._told = time.monotonic()
-
-    def __call__(self, walk: Walk) -> None:
-        if time.monotonic() - self._told > _EVERY:
-            self._told = time.monotonic()
-            note(f"{number(walk.count)} checked, {number(len(walk.damaged))} damaged")
 
 
 def _document(walk: Walk) -> dict[str, Any]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from locus_memory.cli.printing.outcome import Interrupted, Terminated
+from locus_memory.cli.printing.outcome import Interrupted
 from locus_memory.errors import LocusMemoryError
 from locus_memory.inspection.errors import CommandError
 from locus_memory.inspection.text import number
@@ -28,7 +27,6 @@ class Account:
     def __init__(self) -> None:
         self._name = ""
         self._size = self._turns = self._done = 0
-        self._is_terminated = False
 
     def of(self, conversation: Conversation) -> None:
         """Set the conversation that is imported next."""
@@ -42,29 +40,6 @@ class Account:
         """Count the conversation as imported."""
         self._done += 1
         self._size = 0
-
-    @contextmanager
-    def stopped_by_sigterm(self) -> Generator[None]:
-        """Let SIGTERM cancel the current task, so that the import ends between two turns."""
-        import asyncio  # noqa: PLC0415 - help must be quick
-
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-
-        def stop() -> None:
-            self._is_terminated = True
-            if task is not None:
-                task.cancel()
-
-        try:
-            loop.add_signal_handler(signal.SIGTERM, stop)
-        except (NotImplementedError, RuntimeError, ValueError):
-            # Windows has no such signal, and only the main thread receives signals.
-            yield
-            return
-        try:
-            yield
-        finally:
-            loop.remove_signal_handler(signal.SIGTERM)
 
     @asynccontextmanager
     async def recounted(
@@ -96,16 +71,14 @@ class Account:
 
         Raises:
             Interrupted: The user interrupted the import.
-            Terminated: The system terminated the import.
         """
         import asyncio  # noqa: PLC0415 - help must be quick
 
         try:
             yield
         except (KeyboardInterrupt, asyncio.CancelledError):
-            kind: Any = Terminated if self._is_terminated else Interrupted
             message = f"{self._told()}; to continue, run: {command}"
-            raise kind(message, hint=command) from None
+            raise Interrupted(message, hint=command) from None
 
     def _told(self) -> str:
         """Return the progress as text."""

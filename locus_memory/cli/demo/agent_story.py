@@ -16,15 +16,14 @@ __all__ = [
     "LEARNING",
     "MOVE",
     "NAME",
-    "NAMESPACES",
     "NEW_HOME",
     "OLD_HOME",
     "QUESTIONS",
     "RESUMING",
     "STRANGER",
-    "THREADS",
     "TOOL_RUNS",
     "TRIP",
+    "UNDER_WAY",
     "USER",
     "VISIT",
 ]
@@ -36,8 +35,6 @@ DINNER: Final = "noor-dinner"
 TRIP: Final = "noor-trip"
 VISIT: Final = "stranger-visit"
 """The threads: two belong to the user, one to another user."""
-
-THREADS: Final = (DINNER, TRIP, VISIT)
 
 INTRODUCTION: Final = "Hello, my name is Noor and I live in Ghent."
 ERRAND: Final = "I'm allergic to walnuts. Book us a table on Friday, and tell Ida."
@@ -54,16 +51,11 @@ FINISHED: Final = "book_table"
 INTERRUPTED: Final = "send_message"
 """The tools: the first has its result when the process is killed, the other has none."""
 
-TOOL_RUNS: Final = ("tool-runs",)
-"""The namespace of the notes about tool runs."""
+UNDER_WAY: Final = "under way"
+"""The line of a process in which the second tool runs."""
 
-NAMESPACES: Final = (
-    TOOL_RUNS,
-    ("locus_memory", "users", USER),
-    ("locus_memory", "users", STRANGER),
-    ("locus_memory", "queue"),
-)
-"""Prefixes of all namespaces that the agent writes to."""
+TOOL_RUNS: Final = "tool-runs"
+"""The namespace of the notes about tool runs."""
 
 LEARNING: Final = (
     "Nice to meet you, Noor.",

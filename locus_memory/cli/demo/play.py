@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from locus_memory.cli.commands.threads.diff import compare_references, render_difference
-from locus_memory.cli.conversations.importer import TURNS, checkpoint_ids, turn_key, turn_value
+from locus_memory.cli.conversations.importer import TURNS, turn_key, turn_value
 from locus_memory.cli.demo.agent_play import play_agent
 from locus_memory.cli.demo.agent_story import DINNER, USER
-from locus_memory.cli.demo.processes import Child, command_output
 from locus_memory.cli.demo.sample import (
     BRANCH,
     BRANCH_TURNS,
@@ -18,21 +15,13 @@ from locus_memory.cli.demo.sample import (
     QUERIES,
     SAMPLE,
     load_sample,
-    sample_bytes,
+    sample_file,
 )
-from locus_memory.cli.demo.stage import Stage
+from locus_memory.cli.demo.stage import Stage, line_of, started
 from locus_memory.cli.demo.tending_play import KEEPER, TEA_KEY, play_tending
 from locus_memory.cli.options.session import Session
-from locus_memory.cli.printing.hits import print_hits
 from locus_memory.cli.printing.output import print_json
-from locus_memory.cli.printing.tables import print_table
-from locus_memory.cli.printing.transcripts import print_transcript
-from locus_memory.inspection.items import hit_fields
 from locus_memory.inspection.names import all_checkpoints
-from locus_memory.inspection.sizes import measure_threads, size_on_disk
-from locus_memory.inspection.text import number
-from locus_memory.retrieval.hybrid import HybridSearch
-from locus_memory.store.item import StoreItem
 
 if TYPE_CHECKING:
     from locus_memory.backends.base import Backend
@@ -55,10 +44,8 @@ def play(session: Session) -> bool:
     stage = Stage(session)
     # An unwritable folder fails here rather than in the other process.
     session.run(lambda backend: backend.open(), create=True)
-    for step in (_kill, _resume, _search, _look_back, _branch, _compare, _measure):
+    for step in (_kill, _resume, _search, _branch, play_agent, play_tending):
         step(stage)
-    play_agent(stage)
-    play_tending(stage)
     held = all(check["ok"] for check in stage.checks)
     if held:
         stage.say(f"\nAll {len(stage.checks)} checks passed. The database is {session.path}; try:")
@@ -67,192 +54,100 @@ def play(session: Session) -> bool:
     else:
         stage.say("\nNOT all checks passed: see above.")
     if session.as_json:
-        database = str(session.path)
-        print_json({"ok": held, "database": database, **stage.found, "checks": stage.checks})
+        print_json({"ok": held, "database": str(session.path), "checks": stage.checks})
     return held
 
 
 def _kill(stage: Stage) -> None:
     half = len(load_sample().messages) // 2
     stage.title("A process imports a conversation, one checkpoint per turn, and is killed half-way")
-    killed = stage.found["killed"] = import_and_kill(stage.session.url, half)
-    stage.say(
-        f"process {killed['pid']} acknowledged {killed['acknowledged']} turns, was killed by "
-        f"SIGKILL and ended with exit code {killed['exit_code']}"
-    )
-    left = killed["left"] = stage.session.run(partial(_survived, acknowledged=half))
-    there = f"{left['checkpoints']} checkpoints and {left['items']} stored turns"
-    stage.say(f"{stage.session.path} holds {there}")
-    print_transcript(stage.console, [(half, left["last_acknowledged"])])
-    stage.check("the process was killed and did not end by itself", ok=killed["exit_code"] != 0)
+    with started(stage.session.url, "import") as child:
+        for _ in range(half):
+            line_of(child)
+            print(file=child.stdin, flush=True)
+        child.kill()
+    code, kept = child.returncode, stage.session.run(_states)
+    stage.say(f"process {child.pid} saved {half} turns and was killed: exit code {code}")
+    stage.show("show", SAMPLE, "--last", "1")
+    stage.check("the process was killed and did not end by itself", ok=code != 0)
     stage.check(
         "every acknowledged turn is complete, and no other turn is partial",
-        ok=left["intact"] and 0 <= left["checkpoints"] - half <= 1,
+        ok=half <= len(kept) <= half + 1 and kept == _expected()[: len(kept)],
     )
 
 
-def import_and_kill(url: str, after: int) -> dict[str, Any]:
-    """Import in another process, and kill it while it works on the turn after `after`."""
-    with Child("the importing process", "locus_memory.cli.demo.stepwise_import", url) as child:
-        turns = 0
-        while turns < after:
-            turns = int(child.line())
-            child.go_on()
-        child.kill()
-        return {"pid": child.pid, "exit_code": child.wait(), "acknowledged": turns}
+async def _states(backend: Backend) -> list[Any]:
+    """Return the messages at each checkpoint of the conversation, the oldest first."""
+    infos = await all_checkpoints(backend.checkpointer, SAMPLE)
+    states: list[Any] = [
+        await backend.checkpointer.load(SAMPLE, info.checkpoint_id) for info in infos
+    ]
+    return [state["messages"] for state in states]
 
 
-async def _survived(backend: Backend, *, acknowledged: int) -> dict[str, Any]:
-    """Return what the killed process saved."""
+def _expected() -> list[Any]:
+    """Return the same of the whole sample."""
     messages = load_sample().messages
-    state: Any = await backend.checkpointer.load(SAMPLE)
-    count = len(await _ids(backend))
-    keys = await backend.store.list_keys((TURNS, SAMPLE), len(messages) + 1)
-    return {
-        "checkpoints": count,
-        "items": len(keys),
-        "intact": state["messages"] == messages[:count],
-        "last_acknowledged": state["messages"][:acknowledged][-1],
-    }
-
-
-async def _ids(backend: Backend) -> list[str]:
-    return [info.checkpoint_id for info in await all_checkpoints(backend.checkpointer, SAMPLE)]
+    return [messages[: place + 1] for place in range(len(messages))]
 
 
 def _resume(stage: Stage) -> None:
     stage.title("A second process continues where the first one stopped")
-    resumed = import_the_rest(stage.session.url)
-    there = stage.session.run(_verified)
-    stage.found["resumed"] = {**resumed, "read_back": there}
-    before = stage.found["killed"]["left"]["checkpoints"]
-    stage.say(f"it saved {resumed['saved']} turns and left the first {before} unchanged")
-    turns = there["turns"]
+    before, messages = len(stage.session.run(_states)), load_sample().messages
+    saved = import_the_rest(stage)
+    stage.say(f"it saved {saved} turns and left the first {before} unchanged")
     stage.check(
-        f"{there['checkpoints']} checkpoints for {turns} turns, in order: none lost, none repeated",
-        ok=there["in_order"] and before + resumed["saved"] == turns,
+        f"each of the {len(messages)} turns has a checkpoint with exactly the messages up to it:"
+        " none lost, none repeated",
+        ok=stage.session.run(_states) == _expected() and before + saved == len(messages),
     )
+    items = stage.ask("ls", f"{TURNS}/{SAMPLE}")["items"]
     stage.check(
-        f"each of the {turns} checkpoints loads exactly the messages up to its turn",
-        ok=there["exact"] == turns,
+        f"each of the {len(messages)} turns was stored exactly once",
+        ok=[(item["key"], item["value"], item["version"]) for item in items]
+        == [(turn_key(n), turn_value(message, n), 1) for n, message in enumerate(messages, 1)],
     )
-    stage.check(f"each of the {turns} turns was stored exactly once", ok=there["items_exact"])
 
 
-def import_the_rest(url: str) -> dict[str, Any]:
-    """Import in a second process with the command `import`; return its summary."""
-    command = ("--url", url, "import", "-", "--threads")
-    summary = command_output("the second import", *command, given=sample_bytes())["threads"][0]
-    return {name: summary[name] for name in ("turns", "saved", "stored")}
-
-
-async def _verified(backend: Backend) -> dict[str, Any]:
-    """Read every checkpoint and every turn back, and compare them with the sample."""
-    messages, ids, exact = load_sample().messages, await _ids(backend), 0
-    for place, checkpoint_id in enumerate(ids, 1):
-        state: Any = await backend.checkpointer.load(SAMPLE, checkpoint_id)
-        exact += state["messages"] == messages[:place]
-    items = await backend.store.scan((TURNS, SAMPLE), len(messages) + 1)
-    expected = [(turn_key(n), turn_value(m, n), 1) for n, m in enumerate(messages, 1)]
-    return {
-        "turns": len(messages),
-        "checkpoints": len(ids),
-        "in_order": ids == checkpoint_ids(messages),
-        "exact": exact,
-        "items_exact": [(item.key, item.value, item.version) for item in items] == expected,
-    }
+def import_the_rest(stage: Stage) -> int:
+    """Import the sample with the command `import`; return how many turns it saved."""
+    return int(stage.ask("import", sample_file(), "--threads")["saved"])
 
 
 def _search(stage: Stage) -> None:
-    stage.title("Search")
-    found = stage.run("search", _answers)
-    for answer in found["queries"]:
-        stage.say(f"> {answer['query']}")
-        items = [StoreItem.from_dict(item) for item in answer["items"]]
-        print_hits(stage.console, items, answer["query"])
+    stage.title("Search, and back in time: the end of the conversation at an earlier turn")
+    for query, place in QUERIES.items():
+        found = stage.show("search", query, "-n", TURNS, "--mode", "text", "--limit", "1")
+        keys = [item["key"] for item in found["items"]]
+        stage.check(f"turn {place} is found first", ok=keys == [turn_key(place)])
+    past = stage.show("show", f"{SAMPLE}@{_EARLIER}", "--last", "2")["state"]["messages"]
     stage.check(
-        f"a search for the words of each of the {found['turns']} turns finds that turn first",
-        ok=found["found_first"] == found["turns"],
+        "the past holds exactly the messages up to that turn",
+        ok=past == load_sample().messages[:_EARLIER],
     )
-
-
-async def _answers(backend: Backend) -> dict[str, Any]:
-    """Run a few queries, and a query with the words of every turn."""
-    namespace, first = (TURNS, SAMPLE), 0
-    hybrid = HybridSearch(backend.store, fields=hit_fields())
-    answers = []
-    for query in QUERIES:
-        found = await hybrid.search(namespace, query, 2, mode="text")
-        answers.append({"query": query, "items": [hit.item.to_dict() for hit in found]})
-    items = await backend.store.scan(namespace, len(load_sample().messages))
-    for item in items:
-        hits = await hybrid.search(namespace, item.value["text"], 1, mode="text")
-        first += bool(hits) and hits[0].item.key == item.key
-    return {"queries": answers, "turns": len(items), "found_first": first}
-
-
-def _look_back(stage: Stage) -> None:
-    stage.title("Back in time: the end of the conversation at an earlier turn")
-    messages = stage.run("past", _early_state)["messages"]
-    print_transcript(stage.console, list(enumerate(messages, 1))[-2:])
-    stage.check(
-        "it holds exactly the messages up to that turn",
-        ok=messages == load_sample().messages[:_EARLIER],
-    )
-
-
-async def _early_state(backend: Backend) -> dict[str, Any]:
-    checkpoint_id = (await _ids(backend))[_EARLIER - 1]
-    state: Any = await backend.checkpointer.load(SAMPLE, checkpoint_id)
-    return {"checkpoint_id": checkpoint_id, "messages": state["messages"]}
 
 
 def _branch(stage: Stage) -> None:
-    stage.title(f"A fork from turn {FORK_AFTER} takes another course")
-    branch = stage.run("branch", _forked)
-    print_transcript(stage.console, list(enumerate(branch["messages"], 1))[FORK_AFTER - 1 :])
-    expected = [*load_sample().messages[:FORK_AFTER], *BRANCH_TURNS]
+    stage.title(f"A fork from turn {FORK_AFTER} takes another course, and costs what is new in it")
+    stage.ask("fork", f"{SAMPLE}@{FORK_AFTER}", BRANCH)
+    stage.session.run(_go_on)
+    difference = stage.show("diff", SAMPLE, BRANCH)["messages"]
     stage.check(
-        "the fork holds the shared turns and its own turns", ok=branch["messages"] == expected
+        "the fork holds the shared turns and its own turns",
+        ok=stage.ask("show", BRANCH)["state"]["messages"]
+        == [*load_sample().messages[:FORK_AFTER], *BRANCH_TURNS]
+        and difference["common"] == FORK_AFTER,
     )
-    stage.check("the original is unchanged", ok=branch["original_intact"])
+    stage.check("the original is unchanged", ok=stage.session.run(_states) == _expected())
+    rows = stage.show("stats", "--deep")["threads"]
+    stage.check(
+        "the stored size is less than a tenth of the full JSON of every state",
+        ok=all(row["stored_bytes"] * 10 < row["json_bytes"] for row in rows),
+    )
 
 
-async def _forked(backend: Backend) -> dict[str, Any]:
-    """Fork from an earlier turn and add other turns."""
-    checkpointer, start = backend.checkpointer, (await _ids(backend))[FORK_AFTER - 1]
-    await checkpointer.fork(SAMPLE, start, BRANCH)
-    state: Any = await checkpointer.load(BRANCH)
+async def _go_on(backend: Backend) -> None:
+    state: Any = await backend.checkpointer.load(BRANCH)
     for message in BRANCH_TURNS:
         state = {**state, "messages": [*state["messages"], message]}
-        await checkpointer.save(state, BRANCH)
-    there: Any = await checkpointer.load(BRANCH)
-    original: Any = await checkpointer.load(SAMPLE)
-    return {
-        "thread_id": BRANCH,
-        "from": start,
-        "messages": there["messages"],
-        "original_intact": original["messages"] == load_sample().messages,
-    }
-
-
-def _compare(stage: Stage) -> None:
-    stage.title("A comparison of the two branches")
-    difference = stage.run("diff", partial(compare_references, a=SAMPLE, b=BRANCH))
-    render_difference(stage.console, difference)
-    stage.check(
-        f"they share {FORK_AFTER} messages", ok=difference["messages"]["common"] == FORK_AFTER
-    )
-
-
-def _measure(stage: Stage) -> None:
-    stage.title("The stored size, next to the full JSON of every state")
-    rows, disk = stage.session.run(measure_threads), size_on_disk(stage.session.path)
-    stage.found["sizes"] = {"threads": rows, "disk_bytes": disk}
-    names = ("thread_id", "total_checkpoints", "stored_bytes", "json_bytes")
-    cells = [[*(row[name] for name in names), f"{row['ratio']:.1%}"] for row in rows]
-    titles = ["thread", ">checkpoints", ">bytes stored", ">full JSON", ">ratio"]
-    print_table(stage.console, titles, cells)
-    stage.say(f"on disk: {number(disk or 0)} bytes, including the searchable turns")
-    small = all(row["stored_bytes"] * 10 < row["json_bytes"] for row in rows)
-    stage.check("the stored size is less than a tenth of the full JSON", ok=small)
+        await backend.checkpointer.save(state, BRANCH)

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
 from locus_memory.cli.conversations.transcripts import read_conversations
 from locus_memory.transfer.chats.conversation import Conversation
 
-__all__ = ["BRANCH", "BRANCH_TURNS", "FORK_AFTER", "QUERIES", "SAMPLE", "load_sample"]
+__all__ = [
+    "BRANCH",
+    "BRANCH_TURNS",
+    "FORK_AFTER",
+    "QUERIES",
+    "SAMPLE",
+    "load_sample",
+    "sample_file",
+]
 
 SAMPLE: Final = "second-wind"
 BRANCH: Final = "second-wind-by-scilly"
@@ -37,19 +46,20 @@ BRANCH_TURNS: Final[tuple[dict[str, Any], ...]] = (
     },
 )
 
-QUERIES: Final = (
-    "what am I allergic to",
-    "new departure date",
-    "name of the cat",
-    "sold my cello",
-)
+QUERIES: Final = {
+    "what am I allergic to": 15,
+    "new departure date": 35,
+    "name of the cat": 48,
+    "sold my cello": 46,
+}
+"""Queries, each with the turn that answers it."""
 
 
-def sample_bytes() -> bytes:
-    """Return the file of the sample conversation."""
-    return files("locus_memory.samples").joinpath(f"{SAMPLE}.json").read_bytes()
+def sample_file() -> str:
+    """Return the path of the file of the sample conversation."""
+    return str(files("locus_memory.samples").joinpath(f"{SAMPLE}.json"))
 
 
 def load_sample() -> Conversation:
     """Return the sample conversation."""
-    return read_conversations(sample_bytes(), f"{SAMPLE}.json")[0]
+    return read_conversations(Path(sample_file()).read_bytes(), f"{SAMPLE}.json")[0]

@@ -15,7 +15,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "locus-memory --url sqlite:./agent.db threads",
             "locus-memory show second-wind@12 --last 4",
         ),
-        "demo": ("locus-memory demo", "locus-memory demo ./tried --fresh"),
+        "demo": ("locus-memory demo", "locus-memory demo ./tried"),
         "doctor": ("locus-memory doctor", "locus-memory doctor --url redis:localhost:6379"),
         "verify": (
             "locus-memory verify",
@@ -96,13 +96,12 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         ),
         "checkpoints": (
             "locus-memory checkpoints second-wind --limit 5",
-            "locus-memory checkpoints second-wind --filter turn=12",
             """locus-memory checkpoints second-wind --filter '{"turn": {"$gt": 50}}'""",
         ),
         "show": (
             "locus-memory show second-wind",
             "locus-memory show second-wind@12 --last 4",
-            "locus-memory show second-wind --at -2",
+            "locus-memory show second-wind@-2",
         ),
         "diff": (
             "locus-memory diff second-wind@10 second-wind@12",

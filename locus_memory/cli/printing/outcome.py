@@ -18,7 +18,7 @@ from locus_memory.errors import (
 from locus_memory.inspection.errors import CommandError, UsageError
 from locus_memory.inspection.text import visible
 
-__all__ = ["INTERRUPTED", "Interrupted", "Terminated", "report", "silence"]
+__all__ = ["INTERRUPTED", "Interrupted", "report", "silence"]
 
 INTERRUPTED = 130
 
@@ -27,12 +27,6 @@ class Interrupted(CommandError):  # noqa: N818 - nothing is wrong
     """The user interrupted the command."""
 
     exit_code = INTERRUPTED
-
-
-class Terminated(Interrupted):
-    """The system terminated the command."""
-
-    exit_code = 143
 
 
 _HELP = "locus-memory COMMAND --help"

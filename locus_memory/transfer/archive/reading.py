@@ -172,14 +172,12 @@ def open_archive(path: str | os.PathLike[str], max_line: int = MOST_LINE) -> Gen
 def check_archive(
     path: str | os.PathLike[str],
     *,
-    on_entry: Callable[[Entry], None] | None = None,
     max_line: int = MOST_LINE,
 ) -> Manifest:
     """Read an archive to its end, and return its manifest.
 
     Args:
         path: The archive.
-        on_entry: Called after each entry.
         max_line: A line, or the manifest, has at most this many bytes, or 100 times the bytes that
             its file has in the archive, if that is more. A small archive may unpack to a value that
             takes all memory.
@@ -192,6 +190,4 @@ def check_archive(
     with open_archive(path, max_line) as archive:
         for entry in archive.manifest.entries:
             archive.check(entry)
-            if on_entry is not None:
-                on_entry(entry)
         return archive.manifest

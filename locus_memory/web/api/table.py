@@ -27,7 +27,6 @@ from locus_memory.web.questions.editing import (
 from locus_memory.web.questions.export import export_facts, export_thread
 from locus_memory.web.questions.health import (
     get_health,
-    get_stats,
     get_thread_stats,
     list_events,
 )
@@ -72,7 +71,6 @@ __all__ = ["OPERATIONS", "openapi_document"]
 
 OPERATIONS: Final = (
     Operation("GET", "/health", get_health),
-    Operation("GET", "/stats", get_stats),
     Operation("GET", "/events", list_events),
     Operation("GET", "/events/stream", stream_events),
     Operation("GET", "/store/namespaces", list_namespaces),

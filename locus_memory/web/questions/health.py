@@ -20,11 +20,9 @@ from locus_memory.web.questions.journal import EventsAsked, EventsPage
 __all__ = [
     "Health",
     "HealthAsked",
-    "Stats",
     "ThreadStats",
     "ThreadStatsAsked",
     "get_health",
-    "get_stats",
     "get_thread_stats",
     "list_events",
 ]
@@ -68,20 +66,6 @@ class Health(Answer):
     complete: bool
     """Whether all of them were read."""
     damaged: list[Damage]
-
-
-class Stats(Answer):
-    """The numbers of the database, counted up to 1,000 of each kind."""
-
-    threads: int
-    checkpoints: int
-    """Of the counted threads."""
-    stored_bytes: int
-    """Of the counted threads."""
-    namespaces: int
-    users: int
-    complete: bool
-    """Whether everything was counted."""
 
 
 class ThreadStatsAsked(ThreadAsked):
@@ -129,33 +113,6 @@ async def get_health(data: Data, asked: HealthAsked) -> Health:
         checked=walk.count,
         complete=walk.is_through,
         damaged=list(map(Damage.model_validate, walk.damaged)),
-    )
-
-
-async def get_stats(data: Data, asked: Asked) -> Stats:
-    """Return how much there is in the database."""
-    del asked
-    store, checkpointer = data.parts
-    names = [] if checkpointer is None else await checkpointer.list_threads(_MOST + 1)
-    usages = (
-        []
-        if checkpointer is None
-        else [await checkpointer.get_storage_stats(name) for name in names[:_MOST]]
-    )
-    spaces = [] if store is None else await store.list_namespaces(None, _MOST + 1)
-    root = (*data.settings.namespace, "users")
-    users = (
-        []
-        if store is None
-        else await store.list_namespaces(root, _MOST + 1, max_depth=len(root) + 1)
-    )
-    return Stats(
-        threads=len(names[:_MOST]),
-        checkpoints=sum(usage["total_checkpoints"] for usage in usages),
-        stored_bytes=sum(usage["compressed_size"] for usage in usages),
-        namespaces=len(spaces[:_MOST]),
-        users=len([each for each in users[:_MOST] if each[:-1] == root]),
-        complete=max(len(names), len(spaces), len(users)) <= _MOST,
     )
 
 

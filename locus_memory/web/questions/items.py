@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from pydantic import Field, Json
 
+from locus_memory._internal.running.paging import paged
 from locus_memory.errors import VersionConflictError
 from locus_memory.inspection.items import hit_fields
 from locus_memory.retrieval.hybrid import Hit, HybridSearch
@@ -50,6 +51,8 @@ __all__ = [
     "put_item",
     "search_items",
 ]
+
+_PAGE: Final = 1_000
 
 
 class NamespacesAsked(PageAsked):
@@ -340,8 +343,5 @@ async def _below(data: Data, namespace: Namespace) -> list[Namespace]:
 
 
 async def _count(data: Data, namespace: Namespace) -> int:
-    count, after = 0, None
-    while keys := await data.store.list_keys(namespace, 1_000, after=after):
-        count += len(keys)
-        after = keys[-1]
-    return count
+    keys = paged(lambda after: data.store.list_keys(namespace, _PAGE, after=after))
+    return sum([1 async for _ in keys])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 from pydantic import Field
 
@@ -20,6 +19,7 @@ from locus_memory.inspection.threads import (
     prune_thread,
     remove_planned,
 )
+from locus_memory.store.base import side_by_side
 from locus_memory.web.errors import RefusalError
 from locus_memory.web.models import (
     Answer,
@@ -60,9 +60,6 @@ __all__ = [
     "name_threads",
     "prune_checkpoints",
 ]
-
-_AT_ONCE: Final = 10
-"""The threads whose rows are read at the same time."""
 
 
 class CheckpointName(Answer):
@@ -259,7 +256,9 @@ class RemovalReport(Answer):
 async def list_threads(data: Data, asked: ThreadsAsked) -> ThreadsPage:
     """List the threads with their sizes and newest checkpoints."""
     page, following = await name_threads(data, asked)
-    return ThreadsPage(threads=await _rows(data, page), next=following)
+    # A server answers late, and not slowly.
+    rows = await side_by_side(lambda name: describe_thread(data.checkpointer, name), page)
+    return ThreadsPage(threads=list(map(ThreadRow.model_validate, rows)), next=following)
 
 
 async def name_threads(data: Data, asked: ThreadsAsked) -> tuple[list[str], str | None]:
@@ -361,15 +360,6 @@ async def _delete_checkpoint(data: Data, asked: RemovalAsked, name: str) -> Remo
         checkpoints=1,
         stored_bytes=None,
     )
-
-
-async def _rows(data: Data, threads: list[str]) -> list[ThreadRow]:
-    """Return the rows of threads, some at a time: a server answers late, and not slowly."""
-    rows: list[dict[str, Any]] = []
-    for start in range(0, len(threads), _AT_ONCE):
-        some = threads[start : start + _AT_ONCE]
-        rows += await asyncio.gather(*(describe_thread(data.checkpointer, name) for name in some))
-    return list(map(ThreadRow.model_validate, rows))
 
 
 def _aware(moment: datetime | None) -> datetime | None:

@@ -183,8 +183,6 @@ def test_an_answer_drives_no_terminal(ok):
     [
         (("--model", "m", "--scripted"), 2),
         (("--base-url", "http://127.0.0.1:9/v1"), 2),
-        (("--window", "0"), 2),
-        (("--window", "3", "--conversation-manager", "null"), 2),
         (("--conversation-manager", "sliding"), 2),
         (("--conversation-manager", "sliding_window:0"), 2),
         (("--user", ""), 2),
@@ -314,7 +312,7 @@ def test_the_environment_names_the_endpoint_and_its_key(ok, endpoint, monkeypatc
 def test_the_model_sees_a_window(ok, endpoint):
     endpoint.answers += ["One.", "Two.", "Three."]
     model = ("--model", "tiny", "--base-url", endpoint.url, "--no-memory")
-    ok("chat", "t", "--window", "1", *model, stdin=b"1\n2\n3\n")
+    ok("chat", "t", "--conversation-manager", "sliding_window:1", *model, stdin=b"1\n2\n3\n")
     assert [len(body["messages"]) for _, body in endpoint.requests] == [1, 1, 1]
     assert len(messages(ok, "t")) == 6
 

@@ -317,7 +317,7 @@ async def test_two_imports_at_once_lose_nothing():
 @pytest.mark.parametrize("turns", [1, 9, 40])
 def test_killed_by_sigkill_it_goes_on_where_it_stopped(ok, turns):
     child = subprocess.Popen(
-        [sys.executable, "-m", "locus_memory.cli.demo.stepwise_import", URL],
+        [sys.executable, "-m", "locus_memory.cli.demo.parts", URL, "import"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

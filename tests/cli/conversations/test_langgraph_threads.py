@@ -116,7 +116,7 @@ def test_show_reads_the_conversation(ok, talk):
     assert heading.startswith('langgraph:["ada",""]@')
     assert lines == SAID
     assert ok("show", 'langgraph:["ada",""]').out.splitlines()[1:] == SAID
-    first = ok("show", "ada", "--at", "3").out.splitlines()[1:]
+    first = ok("show", "ada@3").out.splitlines()[1:]
     assert first == SAID[: len(first)]
     assert ok("show", "ada@-1", "--last", "1").out.splitlines()[1:] == SAID[-1:]
 
@@ -189,7 +189,8 @@ def test_checkpoints_say_what_langgraph_says(ok, talk):
     listed = ok("checkpoints", "ada", "--json").json["checkpoints"]
     assert not any(name.startswith("~") for each in listed for name in each["metadata"])
     assert {each["metadata"]["source"] for each in listed} == {"input", "loop"}
-    inputs = ok("checkpoints", "ada", "--filter", "source=input", "--json").json["checkpoints"]
+    wanted = ("--filter", '{"source": "input"}')
+    inputs = ok("checkpoints", "ada", *wanted, "--json").json["checkpoints"]
     assert len(inputs) == 3
 
 

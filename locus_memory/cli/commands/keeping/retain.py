@@ -62,7 +62,6 @@ def retain(
     keep_threads: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Keep N threads of each user.")
     ] = None,
-    compact: Annotated[bool, typer.Option("--compact", help="Free the space at the end.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would be deleted.")
     ] = False,
@@ -71,7 +70,8 @@ def retain(
     """Delete the items and checkpoints that no rule keeps.
 
     The options are one rule. Without any, the rules are those of the configuration file. With two
-    limits of a kind, only what is over both is deleted. The command asks first.
+    limits of a kind, only what is over both is deleted. The command asks first. `compact` frees
+    the space.
     """
     table: dict[str, Any] = {
         "namespace": None if namespace is None else list(parse_namespace(namespace)),
@@ -83,7 +83,7 @@ def retain(
         "idle_for": None if idle_for is None else parse_age(idle_for),
         "keep_threads": keep_threads,
     }
-    work = partial(_retain, rules=_rules(table, threads=threads), compact=compact)
+    work = partial(_retain, rules=_rules(table, threads=threads))
     if not dry_run and not yes:
         refuse_unasked("pass --yes to delete, or --dry-run to look")
         plan = session.run(partial(work, dry_run=True))
@@ -119,11 +119,11 @@ def _rules(table: dict[str, Any], *, threads: bool) -> Sequence[RetentionRule]:
 
 
 async def _retain(
-    backend: Backend, *, rules: Sequence[RetentionRule], compact: bool, dry_run: bool
+    backend: Backend, *, rules: Sequence[RetentionRule], dry_run: bool
 ) -> dict[str, Any]:
     from locus_memory.retention.applying import retain as run  # noqa: PLC0415 - help must be quick
 
-    return _document(await run(backend, rules, dry_run=dry_run, compact=compact))
+    return _document(await run(backend, rules, dry_run=dry_run))
 
 
 def _document(report: RetentionReport) -> dict[str, Any]:

@@ -10,8 +10,7 @@ import typer
 
 from locus_memory.checkpoint.differences import messages_of
 from locus_memory.cli.commands.threads.threads import print_with_origins
-from locus_memory.cli.options.common import Limit, parse_age
-from locus_memory.cli.options.metadata_filter import Condition, FilterOption, parse_filters
+from locus_memory.cli.options.common import Limit, parse_age, parse_object
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import note
 from locus_memory.cli.printing.tables import Cell, Cut, print_records
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from locus_memory.backends.base import Backend
+    from locus_memory.store.filters import Condition
 
 __all__ = [
     "checkpoints",
@@ -54,10 +54,15 @@ def checkpoints(
     before: Annotated[
         str | None, typer.Option(metavar="ID", help="Only checkpoints older than this one.")
     ] = None,
-    filters: FilterOption = None,
+    condition: Annotated[
+        str | None,
+        typer.Option("--filter", metavar="JSON", help="Filter on the metadata, a JSON object."),
+    ] = None,
 ) -> None:
     """List a thread's checkpoints, the newest first."""
-    wanted = parse_filters(filters or [])
+    from locus_memory.store.filters import parse_filter  # noqa: PLC0415 - help must be quick
+
+    wanted = parse_filter(parse_object(condition, "--filter"))
     work = partial(_checkpoints, thread=thread, limit=limit, before=before, wanted=wanted)
     document = session.run(work)
     session.answer(document, partial(_render_checkpoints, found=document["checkpoints"]))
@@ -67,13 +72,15 @@ def checkpoints(
 async def _checkpoints(
     backend: Backend, *, thread: str, limit: int, before: str | None, wanted: Condition
 ) -> dict[str, Any]:
+    from locus_memory.store.filters import matches  # noqa: PLC0415 - help must be quick
+
     thread_id = await find_thread(backend.checkpointer, thread)
     infos = await all_checkpoints(backend.checkpointer, thread_id)
     places = {info.checkpoint_id: place for place, info in enumerate(infos, 1)}
     end = len(infos)
     if before is not None:
         end = places[await find_checkpoint(backend.checkpointer, thread_id, before)] - 1
-    matching = [info for info in infos[:end][::-1] if wanted(info.metadata)]
+    matching = [info for info in infos[:end][::-1] if matches(wanted, None, info.metadata)]
     page = matching[:limit]
     more = len(matching) - len(page)
     return {
@@ -104,17 +111,13 @@ def _render_checkpoints(console: Console, found: list[dict[str, Any]]) -> None:
 def show(
     session: Session,
     thread: Annotated[
-        str, typer.Argument(metavar="THREAD", help="Id of the thread, or THREAD@CHECKPOINT.")
+        str,
+        typer.Argument(
+            metavar="THREAD",
+            help="Thread, or THREAD@CHECKPOINT, an id or a place (-1 is the newest).",
+        ),
     ],
-    checkpoint: Annotated[
-        str | None,
-        typer.Argument(metavar="CHECKPOINT", help="Id of the checkpoint; the newest by default."),
-    ] = None,
     *,
-    at: Annotated[
-        int | None,
-        typer.Option("--at", metavar="N", help="Place of the checkpoint; -1 is the newest."),
-    ] = None,
     last: Annotated[
         int | None,
         typer.Option(
@@ -123,19 +126,12 @@ def show(
     ] = None,
 ) -> None:
     """Print the conversation at a checkpoint."""
-    if checkpoint is not None and at is not None:
-        raise UsageError("give CHECKPOINT or --at, not both")
-    name = checkpoint if at is None else str(at)
-    session.show(partial(_load, thread=thread, name=name), partial(_render_state, last=last))
+    session.show(partial(_load, reference=thread), partial(_render_state, last=last))
 
 
-async def _load(backend: Backend, *, thread: str, name: str | None) -> dict[str, Any]:
-    if name is None:
-        thread_id, checkpoint_id = await find_reference(backend.checkpointer, thread)
-    else:
-        thread_id = await find_thread(backend.checkpointer, thread)
-        checkpoint_id = await find_checkpoint(backend.checkpointer, thread_id, name)
-    return await load_state(backend, thread_id, checkpoint_id, tell=note)
+async def _load(backend: Backend, *, reference: str) -> dict[str, Any]:
+    place = await find_reference(backend.checkpointer, reference)
+    return await load_state(backend, *place, tell=note)
 
 
 def _render_state(console: Console, document: dict[str, Any], last: int | None) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from locus_memory._internal.running.paging import paged
 from locus_memory.cli.lazy import subcommands
 from locus_memory.cli.options.common import Limit
 from locus_memory.cli.options.confirmation import Yes, confirm, refuse_unasked
@@ -78,7 +78,12 @@ async def _list(
 
     names: list[str] = []
     more = 0
-    async for name in _names(backend.checkpointer, prefix, after, limit):
+    listed = paged(
+        lambda last: backend.checkpointer.list_threads(
+            _PAGE, prefix=prefix, after=after if last is None else last
+        )
+    )
+    async for name in listed:
         if not everything and hides(name):
             continue
         if user is not None and user not in (await view_thread(backend.checkpointer, name)).users:
@@ -95,19 +100,6 @@ async def _list(
         "more": more,
         "next": end if more else None,
     }
-
-
-async def _names(
-    checkpointer: BaseCheckpointer, prefix: str | None, after: str | None, limit: int
-) -> AsyncIterator[str]:
-    """Yield the names of the threads; the first page has the number to show."""
-    size = min(limit + 1, _PAGE)
-    while names := await checkpointer.list_threads(size, prefix=prefix, after=after):
-        for name in names:
-            yield name
-        if len(names) < size:
-            return
-        after, size = names[-1], COUNTED
 
 
 async def _row(checkpointer: BaseCheckpointer, thread_id: str) -> dict[str, Any]:

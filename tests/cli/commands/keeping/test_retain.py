@@ -18,7 +18,7 @@ def test_a_rule_for_items(filled, ok, fails):
     counts = {"places": places, "items": 3, "checkpoints": 0, "threads": 0}
     assert "stdin is not a terminal" in fails(2, *rule)
     assert ok(*rule, "--dry-run").json == {**counts, "dry_run": True}
-    assert ok(*rule, "--yes", "--compact").json == {**counts, "dry_run": False}
+    assert ok(*rule, "--yes").json == {**counts, "dry_run": False}
     assert ok(*rule, "--yes").json["items"] == 0
 
 
