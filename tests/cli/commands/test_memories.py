@@ -218,7 +218,7 @@ def test_a_query_finds_what_was_replaced(ok, save):
 
 def test_memories_of_another_prefix(ok, save):
     save(Memory("user", "home", "Elsewhere."), prefix=("my", "a/b"))
-    assert keys(ok("memories", "-n", r"my/a\/b", "--json")) == ["home"]
+    assert keys(ok("memories", "-n", '["my","a/b"]', "--json")) == ["home"]
     assert keys(ok("memories", "--json")) == []
 
 

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 
 SOURCE, TARGET = "sqlite:./locus.db", "sqlite:./copy.db"
+OTHER = b'[{"role": "user", "content": "good morning"}]'
 MIGRATE = ("migrate", "--from", SOURCE, "--to", TARGET)
 
 
@@ -44,11 +43,13 @@ def test_the_parts_that_are_equal_are_one_line(ok):
 
 @pytest.mark.usefixtures("filled")
 def test_the_parts_that_differ_have_a_row_each(ok, run):
-    ok("--url", TARGET, "put", "users/ada", "diet", '"newer"')
-    lines = run(*MIGRATE, "--verify", "--merge").out.splitlines()
-    (row,) = [line.split() for line in lines if line.startswith("namespace")]
-    assert row[:4] == ["namespace", "users/ada", "1", "1"]
+    ok("--url", TARGET, "import", "-", "--threads", "--thread", "talk", stdin=OTHER)
+    done = run(*MIGRATE, "--verify", "--merge")
+    lines = done.out.splitlines()
+    (row,) = [line.split() for line in lines if line.startswith("thread ")]
+    assert row[:4] == ["thread", "talk", "1", "1"]
     assert lines[-1] == "2 of 3 namespaces and threads are equal"
+    assert (done.code, "1 threads differ" in done.err) == (1, True)
 
 
 @pytest.mark.usefixtures("filled")
@@ -62,13 +63,20 @@ def test_a_dry_run_writes_nothing(ok, fails):
 
 
 @pytest.mark.usefixtures("filled")
-def test_a_difference_is_an_error(ok, run):
+def test_a_newer_item_of_the_target_is_kept_and_no_difference(ok):
     ok("--url", TARGET, "put", "users/ada", "diet", '"newer"')
-    done = run(*MIGRATE, "--merge", "--verify", "--json")
-    assert done.code == 1
-    document = json.loads(done.out)
-    assert (document["kept_items"], document["equal"]) == (1, False)
-    assert "1 parts differ" in done.err
+    document = ok(*MIGRATE, "--merge", "--verify", "--json").json
+    assert (document["kept_items"], document["equal"]) == (1, True)
+
+
+@pytest.mark.usefixtures("filled")
+def test_what_the_target_got_since_is_refused_or_overwritten(ok, fails):
+    ok(*MIGRATE)
+    ok("--url", TARGET, "put", "users/ada", "diet", '"newer"')
+    assert "--merge" in fails(1, *MIGRATE)
+    assert "newer" in ok("--url", TARGET, "get", "users/ada", "diet").out
+    ok(*MIGRATE, "--overwrite")
+    assert "pears" in ok("--url", TARGET, "get", "users/ada", "diet").out
 
 
 @pytest.mark.usefixtures("filled")
