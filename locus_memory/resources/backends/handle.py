@@ -47,6 +47,8 @@ class MemoryStoreHandle(MemoryVerbs):
         user_id: The user of the store, if it has one.
     """
 
+    name: str
+
     def __init__(
         self, backend: MemoryBackend, resource: object, name: str, user_id: str | None = None
     ) -> None:
