@@ -250,7 +250,6 @@ class BlockingMemoryTree(_BlockingVerbs, Blocking, of="locus_memory.resources.tr
     """A blocking face of a tree of resources."""
 
     if TYPE_CHECKING:
-        pending: int
         user_id: str | None
         drain = _Blocks(MemoryTree.drain)
         open = _Blocks(MemoryTree.open)

@@ -50,7 +50,6 @@ from locus_memory.errors import (
     CheckpointConflictError,
     CheckpointNotFoundError,
     ConfigurationError,
-    InvalidArgumentError,
 )
 from locus_memory.events import collect
 from locus_memory.memory.providers.settings import MemorySettings
@@ -58,7 +57,7 @@ from locus_memory.messages import Message, ToolCall, ToolResult
 from locus_memory.registry import as_checkpointer
 from locus_memory.state import AgentState
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import check_text
+from locus_memory.store.item import check_text, need_text
 from locus_memory.tools import Tool, as_tools, failed
 
 if TYPE_CHECKING:
@@ -227,8 +226,7 @@ class Agent(TreeVerbs, Resource):
         *,
         remember: bool | None,
     ) -> AgentResult:
-        if check_text(text, "a message") is None:
-            raise InvalidArgumentError("a message is a text, not None")
+        need_text(text, "a message")
         name = uuid4().hex if thread_id is None else thread_id
         with collect() as happened:
             session = await ThreadRun.load(self.checkpointer, name, happened, tell)

@@ -22,10 +22,10 @@ from locus_memory.conversation.roles import (
 from locus_memory.conversation.tokens import TokenCounter, as_token_counter, message_tokens
 from locus_memory.documents.fusion import Retriever
 from locus_memory.documents.values import RetrievalResult
-from locus_memory.errors import ConfigurationError, InvalidArgumentError
+from locus_memory.errors import ConfigurationError
 from locus_memory.messages import Message
 from locus_memory.retrieval.ranking.absolute import check_min_score
-from locus_memory.store.item import check_limit, check_text
+from locus_memory.store.item import check_limit, need_text
 
 __all__ = ["Context", "ContextConfig", "find_context", "inject_context", "with_context"]
 
@@ -141,8 +141,7 @@ async def find_context(
         InvalidArgumentError: As for `inject_context`, as all other errors.
     """
     settings = _CLASSIC if config == "openjarvis" else config or _DEFAULT
-    if check_text(query, "a query") is None:
-        raise InvalidArgumentError("a query is a string, not None")
+    need_text(query, "a query")
     if not settings.enabled or not settings.top_k or not query.strip():
         return None
     # Without a lowest score: chunks further down are no better an answer than the first one.

@@ -39,7 +39,7 @@ from locus_memory.retrieval.ranking.fields import Fields
 from locus_memory.retrieval.reembed import ReembedReport, reembed
 from locus_memory.retrieval.rerankers.registry import get_reranker
 from locus_memory.store.base import BaseStore
-from locus_memory.store.item import Namespace, check_limit, check_namespace, check_text
+from locus_memory.store.item import Namespace, check_limit, check_namespace, check_text, need_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -192,8 +192,8 @@ class DocumentIndex(Resource):
     ) -> Ingested:
         """Cut a text, and store its chunks in place of those of the same source.
 
-        The same text, source, metadata and sizes change nothing, but chunks of it without a vector
-        get one. A text without a source is a document of its own, and replaces nothing.
+        The same text, source, metadata and sizes change nothing. A text without a source is a
+        document of its own, and replaces nothing.
 
         Args:
             content: The text.
@@ -209,8 +209,6 @@ class DocumentIndex(Resource):
         document = Document.of(content, source, self.chunking, kind=kind, metadata=metadata)
         change = await self._writer.change(document, self.chunking)
         change = await self._writer.apply(*await self._writer.embedded([change]))
-        if change.outcome == "unchanged":
-            await self._writer.catch_up_with(document)
         return counted(change.outcome, change.chunks, time.perf_counter() - started)
 
     async def add_path(
@@ -284,8 +282,7 @@ class DocumentIndex(Resource):
             BackendError: The store failed.
         """
         check_limit(top_k, "top_k")
-        if check_text(query, "a query") is None:
-            raise InvalidArgumentError("a query is a string, not None")
+        need_text(query, "a query")
         if not query.strip() or not top_k:
             return []
 
@@ -330,8 +327,7 @@ class DocumentIndex(Resource):
             VersionConflictError: Other writers of the source were first 500 times.
             BackendError: The store failed.
         """
-        if check_text(source, "a source") is None:
-            raise InvalidArgumentError("a source is a string, not None")
+        need_text(source, "a source")
         return await self._writer.delete_source(source)
 
     async def clear(self) -> int:

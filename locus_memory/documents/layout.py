@@ -19,7 +19,7 @@ from locus_memory.documents.chunking.config import Chunk, ChunkConfig, DocumentK
 from locus_memory.documents.values import RetrievalResult, SourceInfo
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.retrieval.hybrid import Hit
-from locus_memory.store.item import Namespace, Put, StoreItem, check_text
+from locus_memory.store.item import Namespace, Put, StoreItem, need_text
 from locus_memory.store.json_values import encode_metadata
 
 __all__ = [
@@ -174,8 +174,7 @@ def piece(
 
 
 def _check(text: object, source: object) -> None:
-    if check_text(text, "a document") is None:
-        raise InvalidArgumentError("a document and its source are texts, not None")
+    need_text(text, "a document")
     check_source(source)
 
 
@@ -185,9 +184,7 @@ def check_source(source: object) -> None:
     Raises:
         InvalidArgumentError: It is no text, or it has more than one line.
     """
-    if check_text(source, "a source") is None:
-        raise InvalidArgumentError("a document and its source are texts, not None")
-    if "\n" in str(source):
+    if "\n" in need_text(source, "a source"):
         raise InvalidArgumentError("a source is one line, such as a path")
 
 

@@ -275,29 +275,6 @@ class Writer:
         condition = {MARK: {"$exists": is_marked}}
         return await self._store.search(self._chunks, None, most, filter=condition)
 
-    async def catch_up_with(self, document: Document) -> None:
-        """Embed the chunks of a document that have no vector, unless another writer is first."""
-        if self._embedder is None or not await has_semantic_search(self._store):
-            return
-        found = scan_all(self._store, self._chunks, prefix=f"{document.id}/")
-        missing = [each async for each in found if MARK not in each.metadata]
-        for batch in batches(missing, _BATCH):
-            puts = await self._embedded(
-                [
-                    Put(
-                        namespace=each.namespace,
-                        key=each.key,
-                        value=each.value,
-                        metadata=each.metadata,
-                        if_version=each.version,
-                    )
-                    for each in batch
-                ]
-            )
-            done = [each for each in puts if MARK in (each.metadata or {})]
-            with suppress(VersionConflictError):
-                await self._store.put_batch(done)
-
     async def catch_up(self) -> None:
         """Embed the chunks that have no vector, such as after the embedder failed.
 

@@ -1,4 +1,7 @@
-"""Adapters for frameworks, one folder each; only the folder imports its framework."""
+"""Adapters for frameworks, one folder each; only the folder imports its framework.
+
+Read `owned.py`, `reading.py` and `writing.py` first, which all of them use, then the folder.
+"""
 
 from __future__ import annotations
 

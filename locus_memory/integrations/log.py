@@ -16,9 +16,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 from locus_memory._internal.cancellation import finished
+from locus_memory.backends.loops import LoopLocal
 from locus_memory.errors import VersionConflictError
 from locus_memory.integrations.reading import DAMAGE, readable, tell_unreadable
 from locus_memory.store.base import BaseStore, all_keys
@@ -98,8 +98,7 @@ class Log:
         self._store = store
         self._ttl = ttl
         self._head: Head | None = None
-        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
-        self._locks = WeakKeyDictionary()
+        self._locks: LoopLocal[asyncio.Lock] = LoopLocal()
 
     async def append(self, items: Sequence[Item]) -> None:
         """Append items: all of them, next to each other, where the store has transactions.
@@ -275,7 +274,7 @@ class Log:
 
         A caller that is cancelled waits for the outcome.
         """
-        async with self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+        async with self._locks.get(asyncio.Lock):
             await finished(self._tried(plan, fresh=fresh))
 
     async def _tried(self, plan: Callable[[Head], Awaitable[_Change]], *, fresh: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, get_args
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import InvalidArgumentError
 from locus_memory.resources.uri import MemoryURI
-from locus_memory.store.item import check_limit, check_text
+from locus_memory.store.item import check_limit, check_text, need_text
 
 __all__ = [
     "LEVELS",
@@ -74,15 +74,14 @@ class MemoryOpWrite(MemoryOp):
     metadata: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
-        if check_text(self.content, "content") is None:
-            raise InvalidArgumentError("content is a string, not None")
+        need_text(self.content, "content")
         _check_choice(self.mode, "mode", _MODES)
         _check_seconds(self.timeout_seconds)
         if not isinstance(self.metadata, Mapping | None):
             raise InvalidArgumentError("metadata are texts by name")
         for name, text in (self.metadata or {}).items():
-            if check_text(name, "a name of metadata") is None or check_text(text, name) is None:
-                raise InvalidArgumentError("metadata are texts by name")
+            need_text(name, "a name of metadata")
+            need_text(text, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +231,7 @@ class MemoryOpResource(MemoryOp):
 
     def __post_init__(self) -> None:
         for name in ("source", "reason", "instruction"):
-            if check_text(getattr(self, name), name) is None:
-                raise InvalidArgumentError(f"{name} is a string, not None")
+            need_text(getattr(self, name), name)
         if not self.source:
             raise InvalidArgumentError("source is a path, and it is empty")
         _check_seconds(self.timeout_seconds)
@@ -325,6 +323,5 @@ def _check_page(limit: int | None, after: str | None) -> None:
 
 
 def _check_query(query: object, top_k: int) -> None:
-    if check_text(query, "a query") is None:
-        raise InvalidArgumentError("a query is a string, not None")
+    need_text(query, "a query")
     check_limit(top_k, "top_k")

@@ -179,11 +179,6 @@ class MemoryTree(MemoryVerbs, StoreUser):
     def backend_name(self) -> str:
         return "local"
 
-    @property
-    def pending(self) -> int:
-        """How many entries have levels or vectors that this process is making."""
-        return self._background.pending
-
     def for_user(self, user_id: str) -> Self:
         """Return the tree of a user on the same store; closing it does nothing.
 

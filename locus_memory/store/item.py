@@ -44,6 +44,7 @@ __all__ = [
     "check_ttl",
     "check_version",
     "embedding_numbers",
+    "need_text",
     "quick_put",
     "timestamp",
 ]
@@ -293,6 +294,17 @@ def check_text(text: object, what: str) -> str | None:
     if not _is_whole(text):
         raise InvalidArgumentError(f"{what} contains half a character, a lone surrogate")
     return text
+
+
+def need_text(text: object, what: str) -> str:
+    """Return `text` if it is a string of whole characters; `what` names it.
+
+    Raises:
+        InvalidArgumentError: It is anything else.
+    """
+    if (found := check_text(text, what)) is None:
+        raise InvalidArgumentError(f"{what} is a string, not None")
+    return found
 
 
 def _is_text(value: object) -> bool:

@@ -478,19 +478,19 @@ async def test_chunks_without_vectors_beside_others_are_told(tmp_path):
     assert told == [("documents.not_embedded", {"model": FakeEmbedder().name})]
 
 
-async def test_a_text_that_is_added_again_gets_the_vectors_that_it_lacks():
+async def test_texts_of_an_index_without_an_embedder_get_vectors_by_reembed():
     store = InMemoryStore()
     await DocumentIndex(store).add("A fig.", source="fig")
     await DocumentIndex(store).add("A nut.", source="nut")
     embedder = FakeEmbedder()
     index = DocumentIndex(store, embedder=embedder)
+    assert await index.embedding_model() is None
     assert (await index.add("A fig.", source="fig")).unchanged == 1
-    assert embedder.calls == [1]
-    await index.add("A fig.", source="fig")
-    assert embedder.calls == [1]
+    assert embedder.calls == []
+    assert (await index.reembed()).embedded == 2
     assert await index.embedding_model() == embedder.name
     found = await DocumentIndex(store, kind="dense", embedder=embedder).retrieve("fig")
-    assert [each.source for each in found] == ["fig"]
+    assert {each.source for each in found} == {"fig", "nut"}
 
 
 async def test_a_failing_embedder_leaves_chunks_that_reembed_finds():

@@ -173,7 +173,7 @@ async def test_vectors_are_made_and_what_is_left_is_taken_up():
     assert await store.get_embedding(chunks, "00000000")
     # A process that ended before its background work.
     await tree.write("memory://a/b", "the hull is oak")
-    assert tree.pending == 1
+    assert tree._background.pending == 1
     for task in tuple(tree._background._tasks):
         task.cancel()
     await asyncio.sleep(0)

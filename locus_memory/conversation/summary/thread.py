@@ -157,7 +157,7 @@ def read_groups(
 
 
 def _summary_in(message: Any) -> Summary:
-    """Return the summary in a message; one of a former version gets the current form."""
+    """Return the summary in a message; one that was changed is fenced again."""
     text = text_of_summary(message)
     shown = message
     if message.content != fenced(text):

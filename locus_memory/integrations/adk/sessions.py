@@ -16,7 +16,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import uuid4
-from weakref import WeakValueDictionary
 
 from google.adk.errors.already_exists_error import AlreadyExistsError
 from google.adk.errors.session_not_found_error import SessionNotFoundError
@@ -34,6 +33,7 @@ from typing_extensions import override
 from locus_memory._internal.cancellation import finished
 from locus_memory._internal.recent import RecentlyUsed
 from locus_memory.backends.base import Backend
+from locus_memory.backends.loops import Locks
 from locus_memory.errors import VersionConflictError
 from locus_memory.integrations.adk.events import Json, document_of, merged, split, state_of
 from locus_memory.integrations.owned import OverStore
@@ -127,9 +127,7 @@ class LocusSessionService(OverStore, BaseSessionService):
         self._namespace = check_namespace(namespace)
         self._take(where)
         self._heads: RecentlyUsed[Head] = RecentlyUsed(_HEADS)
-        self._locks: WeakValueDictionary[tuple[int, SessionIds], asyncio.Lock] = (
-            WeakValueDictionary()
-        )
+        self._locks = Locks()
 
     @override
     async def create_session(
@@ -236,8 +234,7 @@ class LocusSessionService(OverStore, BaseSessionService):
             return event
         ids = SessionIds.checked(session.app_name, session.user_id, session.id)
         document = document_of(event)
-        key = (id(asyncio.get_running_loop()), ids)
-        async with self._locks.setdefault(key, asyncio.Lock()):
+        async with self._locks.of(ids):
             is_new = await finished(self._append(ids, document))
         if is_new:
             await super().append_event(session=session, event=event)

@@ -6,16 +6,15 @@ file are in a namespace of its own, so they stay when the file is deleted.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from anthropic.lib.tools import ToolError
 
 from locus_memory._internal.quoting import quote
-from locus_memory.errors import InvalidArgumentError, VersionConflictError
+from locus_memory.errors import InvalidArgumentError
 from locus_memory.integrations.reading import (
     DAMAGE,
     NOT_OURS,
@@ -23,17 +22,14 @@ from locus_memory.integrations.reading import (
     readable,
     tell_unreadable,
 )
-from locus_memory.store.base import BaseStore, write_together
+from locus_memory.integrations.writing import written
+from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Delete, Namespace, Put, StoreItem, quick_put
 
 __all__ = ["File", "FileVersion", "Files"]
 
-_ATTEMPTS: Final = 100
 _LEVELS: Final = 2
 """The depth of a listing."""
-
-_PAUSE: Final = 0.005
-"""Seconds before another attempt, after another writer was first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +125,12 @@ class Files:
             ToolError: There is something at this path, or a file where a folder must be.
         """
 
-        async def attempt() -> list[Put | Delete]:
+        async def attempt() -> tuple[None, list[Put | Delete]]:
             if not path or await self._exists(path):
                 raise ToolError(f"File {shown} already exists")
-            return [*await self._folders(path), *await self._new(path, text, "create")]
+            return None, [*await self._folders(path), *await self._new(path, text, "create")]
 
-        await self._committed(attempt)
+        await written(self.store, attempt)
 
     async def change(
         self, path: str, shown: str, command: str, edit: Callable[[str], tuple[str, str]]
@@ -146,18 +142,15 @@ class Files:
         Raises:
             ToolError: There is no file, or `edit` refuses its text.
         """
-        answer = ""
 
-        async def attempt() -> list[Put | Delete]:
-            nonlocal answer
+        async def attempt() -> tuple[str, list[Put | Delete]]:
             file = await self.find(path)
             if file is None:
                 await self._refuse(path, shown)
             text, answer = edit(file.text)
-            return self._writes(path, text, command, file.number + 1, file.stored)
+            return answer, self._writes(path, text, command, file.number + 1, file.stored)
 
-        await self._committed(attempt)
-        return answer
+        return await written(self.store, attempt)
 
     async def delete(self, path: str, shown: str) -> None:
         """Delete a file, or a folder with all that is in it.
@@ -166,15 +159,17 @@ class Files:
             ToolError: There is nothing at this path.
         """
 
-        async def attempt() -> list[Put | Delete]:
+        async def attempt() -> tuple[None, list[Put | Delete]]:
             if not path:
                 raise ToolError("Cannot delete the /memories directory itself")
             found = [each async for each in self._moved(path)]
             if not found:
                 raise ToolError(f"The path {shown} does not exist")
-            return [each for key, file in found for each in self._removal(key, file, "delete")]
+            return None, [
+                each for key, file in found for each in self._removal(key, file, "delete")
+            ]
 
-        await self._committed(attempt)
+        await written(self.store, attempt)
 
     async def rename(self, old: str, new: str, shown_old: str, shown_new: str) -> None:
         """Move a file, or a folder with all that is in it, to a path where nothing is.
@@ -184,7 +179,7 @@ class Files:
                 folder must be.
         """
 
-        async def attempt() -> list[Put | Delete]:
+        async def attempt() -> tuple[None, list[Put | Delete]]:
             if not old:
                 raise ToolError("Cannot rename the /memories directory itself")
             if not new or await self._exists(new):
@@ -202,9 +197,9 @@ class Files:
                 else:
                     changes += await self._new(target, file.text, "rename")
                 changes += self._removal(key, file, "rename")
-            return changes
+            return None, changes
 
-        await self._committed(attempt)
+        await written(self.store, attempt)
 
     async def clear(self) -> None:
         """Delete all files, all folders and all versions."""
@@ -304,19 +299,6 @@ class Files:
         value = {"text": text, "command": command, "redacted": False}
         history = (*self._versions, path)
         return quick_put(history, _key(number), value, if_version=0, text="")
-
-    async def _committed(self, attempt: Callable[[], Any]) -> None:
-        """Write what `attempt` returns, and ask it again if another writer was first.
-
-        Raises:
-            ToolError: Others wrote the same files all the time.
-        """
-        for _ in range(_ATTEMPTS):
-            try:
-                return await write_together(self.store, await attempt())
-            except VersionConflictError:
-                await asyncio.sleep(_PAUSE)
-        raise ToolError("The file is being changed by others all the time. Try again later.")
 
 
 def _key(number: int) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import Any, Final, SupportsFloat
+from typing import Any, Final
 
 from key_value.aio._utils.managed_entry import ManagedEntry
-from key_value.aio._utils.time_to_live import prepare_entry_timestamps
 from key_value.aio.errors import InvalidKeyError as TheirInvalidKeyError
 from key_value.aio.errors import InvalidTTLError, SerializationError
 from key_value.aio.stores.base import (
@@ -34,7 +33,6 @@ from locus_memory.integrations.reading import (
     get_readable,
     labels_below,
     readable,
-    tell_unreadable,
 )
 from locus_memory.store.base import BaseStore
 from locus_memory.store.item import (
@@ -99,36 +97,6 @@ class LocusKeyValue(
         self._namespace = check_namespace(namespace)
         super().__init__(default_collection=default_collection, seed=seed, stable_api=True)
         self._take(where)
-
-    async def put_if_absent(
-        self,
-        key: str,
-        value: Mapping[str, Any],
-        *,
-        collection: str | None = None,
-        ttl: SupportsFloat | None = None,
-    ) -> bool:
-        """Put an entry unless the key has one; of several processes at once, one puts it.
-
-        Returns:
-            Whether this call has put it.
-
-        Raises:
-            SerializationError: JSON cannot hold the value; the error names the place in it.
-            InvalidTTLError: The TTL is not positive.
-        """
-        place = self._place(collection or self.default_collection)
-        created_at, _, expires_at = prepare_entry_timestamps(ttl=ttl)
-        entry = ManagedEntry(value=value, created_at=created_at, expires_at=expires_at)
-        await self.setup_collection(collection=place[-1])
-        with _refusals():
-            put = self._put(place, key, entry, if_version=0)
-            while True:
-                with suppress(VersionConflictError):
-                    await self.store.put_batch([put])
-                    return True
-                if not await self._gone(place, key):
-                    return False
 
     @override
     async def _setup(self) -> None:
@@ -239,22 +207,6 @@ class LocusKeyValue(
                 if entry.is_expired:
                     await self._remove(item)
 
-    async def _gone(self, place: Namespace, key: str) -> bool:
-        """Return whether a key has no entry that counts; deletes an expired or foreign one."""
-        try:
-            item = await self.store.get_item(place, key)
-        except DAMAGE as error:
-            # Its version is unknown, so two callers could both replace it.
-            tell_unreadable(place, key, error)
-            return False
-        if item is None:
-            return True
-        entry = decoded(place, key, _entry_of, item.value)
-        if entry is not None and not entry.is_expired:
-            return False
-        await self._remove(item)
-        return True
-
     async def _remove(self, item: StoreItem) -> None:
         # Otherwise another process has put it again.
         with suppress(VersionConflictError):
@@ -267,16 +219,14 @@ class LocusKeyValue(
         with _refusals():
             return (*self._namespace, check_identifier(collection, "collection"))
 
-    def _put(
-        self, place: Namespace, key: str, entry: ManagedEntry, *, if_version: int | None = None
-    ) -> Put:
+    def _put(self, place: Namespace, key: str, entry: ManagedEntry) -> Put:
         expires_at = entry.expires_at_isoformat
         # Whether the store knows a TTL or not, the entry tells when it expires.
         value = {"value": entry.value_as_dict, "expires_at": expires_at}
         ttl = None if entry.ttl is None else _checked_ttl(max(entry.ttl, _SHORTEST))
         if not self.store.capabilities.ttl:
             ttl = None
-        return quick_put(place, _key(key), value, ttl=ttl, if_version=if_version, text="")
+        return quick_put(place, _key(key), value, ttl=ttl, text="")
 
 
 def _key(key: str) -> str:

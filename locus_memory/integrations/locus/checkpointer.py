@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any, Final, Self, cast
 
@@ -21,7 +20,7 @@ from locus.memory.registry import register_checkpointer
 from typing_extensions import override
 
 from locus_memory.backends.base import Backend
-from locus_memory.checkpoint.base import UNSET, Checkpointable, CheckpointInfo, StorageStats, Unset
+from locus_memory.checkpoint.base import UNSET, Checkpointable, CheckpointInfo, Unset
 from locus_memory.checkpoint.base import BaseCheckpointer as OurCheckpointer
 from locus_memory.checkpoint.chain import DeltaCheckpointer
 from locus_memory.errors import (
@@ -238,49 +237,6 @@ class LocusCheckpointer(BaseCheckpointer):
         """
         with self._place.use() as checkpointer:
             return await checkpointer.vacuum(older_than_days)
-
-    async def fork(self, thread_id: str, checkpoint_id: str, new_thread_id: str) -> str:
-        """Start a thread from a checkpoint of another, with the history up to it.
-
-        `Agent.fork` starts one from the state alone.
-
-        Returns:
-            `checkpoint_id`, the newest checkpoint of the new thread.
-
-        Raises:
-            CheckpointNotFoundError: There is no such checkpoint.
-            CheckpointConflictError: The new thread already has checkpoints.
-        """
-        with self._place.use() as checkpointer:
-            return await checkpointer.fork(thread_id, checkpoint_id, new_thread_id)
-
-    async def prune(
-        self,
-        thread_id: str,
-        *,
-        keep_last: int | None = None,
-        older_than: timedelta | datetime | None = None,
-    ) -> int:
-        """Delete old checkpoints of one thread; the newest always stays.
-
-        Args:
-            thread_id: The thread.
-            keep_last: Keep this many of the newest, at least 1.
-            older_than: Keep checkpoints younger than this age, or saved at or after this time.
-
-        Returns:
-            How many were deleted.
-
-        Raises:
-            InvalidArgumentError: No limit, or `keep_last` below 1.
-        """
-        with self._place.use() as checkpointer:
-            return await checkpointer.prune(thread_id, keep_last=keep_last, older_than=older_than)
-
-    async def get_storage_stats(self, thread_id: str) -> StorageStats:
-        """Return the storage that a thread takes."""
-        with self._place.use() as checkpointer:
-            return await checkpointer.get_storage_stats(thread_id)
 
     @override
     async def close(self) -> None:

@@ -18,16 +18,15 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from locus_memory.errors import BackendError, InvalidArgumentError, VersionConflictError
+from locus_memory.errors import InvalidArgumentError
 from locus_memory.events import emit
 from locus_memory.integrations.reading import get_readable, readable
-from locus_memory.store.base import BaseStore, write_together
+from locus_memory.integrations.writing import written
+from locus_memory.store.base import BaseStore
 from locus_memory.store.item import Delete, Namespace, Put, StoreItem, check_namespace, quick_put
 
 __all__ = ["Entity", "Graph", "GraphImport", "KnowledgeGraph", "Relation", "graph_text"]
 
-_ATTEMPTS: Final = 200
-_PAUSE: Final = 0.005
 _BATCH: Final = 100
 
 _Answer = TypeVar("_Answer")
@@ -177,7 +176,7 @@ class KnowledgeGraph:
                 answer.append((name, new))
             return answer, self._replaced(found, known)
 
-        return await self._changed(attempt)
+        return await written(self._store, attempt)
 
     async def delete_entities(self, names: Sequence[str]) -> None:
         """Delete entities, and the relations that begin or end at one of the names."""
@@ -195,7 +194,7 @@ class KnowledgeGraph:
             deletes += [Delete(namespace=self._entities, key=_key(each)) for each in sorted(gone)]
             return None, deletes
 
-        await self._changed(attempt)
+        await written(self._store, attempt)
 
     async def delete_observations(self, deletions: Sequence[tuple[str, Sequence[str]]]) -> None:
         """Delete observations of entities; what is not there is left out."""
@@ -207,7 +206,7 @@ class KnowledgeGraph:
                 known[name] = tuple(e for e in known.get(name, ()) if e not in gone)
             return None, self._replaced(found, known)
 
-        await self._changed(attempt)
+        await written(self._store, attempt)
 
     async def delete_relations(self, relations: Sequence[Relation]) -> None:
         """Delete relations; what is not there is left out."""
@@ -216,7 +215,7 @@ class KnowledgeGraph:
             keys = sorted({each.key for each in relations})
             return None, [Delete(namespace=self._relations, key=each) for each in keys]
 
-        await self._changed(attempt)
+        await written(self._store, attempt)
 
     async def read(self) -> Graph:
         """Return the whole graph."""
@@ -282,7 +281,7 @@ class KnowledgeGraph:
         together = self._store.capabilities.transactions
         done: list[_Value] = []
         for part in [values] if together else [{key: each} for key, each in values.items()]:
-            done += await self._changed(partial(attempt, part))
+            done += await written(self._store, partial(attempt, part))
         return done
 
     async def _found(self, names: Iterable[str]) -> dict[str, tuple[StoreItem, Entity]]:
@@ -317,24 +316,6 @@ class KnowledgeGraph:
 
         found = [each async for each in readable(self._store, namespace, ordered)]
         return tuple(one for _, (_, one) in sorted(found, key=lambda e: (e[1][0], e[0].key)))
-
-    async def _changed(
-        self, attempt: Callable[[], Awaitable[tuple[_Answer, list[Put | Delete]]]]
-    ) -> _Answer:
-        """Write what `attempt` returns, and ask it again if another writer was first.
-
-        Raises:
-            BackendError: Others change the same entities all the time, or the store failed.
-        """
-        for _ in range(_ATTEMPTS):
-            answer, writes = await attempt()
-            try:
-                await write_together(self._store, writes)
-            except VersionConflictError:
-                await asyncio.sleep(_PAUSE)
-            else:
-                return answer
-        raise BackendError("the graph is being changed by others all the time: try again later")
 
 
 def graph_text(value: Any) -> str:

@@ -22,11 +22,9 @@ from typing_extensions import override
 
 from locus_memory._internal.quoting import shorten
 from locus_memory._internal.recent import RecentlyUsed
+from locus_memory._internal.running.retrying import until_first
 from locus_memory.backends.base import Backend
-from locus_memory.errors import (
-    InvalidArgumentError,
-    VersionConflictError,
-)
+from locus_memory.errors import InvalidArgumentError
 from locus_memory.integrations.owned import OverStore
 from locus_memory.integrations.pydantic_ai.chains import Chain, Path, parts_of, segments_of
 from locus_memory.integrations.reading import (
@@ -37,7 +35,8 @@ from locus_memory.integrations.reading import (
     readable,
     tell_unreadable,
 )
-from locus_memory.store.base import BaseStore
+from locus_memory.integrations.writing import written
+from locus_memory.store.base import BaseStore, write_together
 from locus_memory.store.item import (
     Delete,
     Namespace,
@@ -139,31 +138,27 @@ class LocusConversationStore(OverStore, ConversationStore):
         values = [_value_of(entry, f"new_entries[{n}]") for n, entry in enumerate(new_entries)]
         document = _document_of(record)
         new = list(zip(new_entries, values, strict=True))
-        while True:
+
+        async def once() -> None:
             stored = await self._expected(record.conversation_id, expected_revision)
-            try:
-                await self._replace(stored, record, document, new)
-            except VersionConflictError:
-                # The record is another by now, or only the number of those that share its messages.
-                continue
-            return
+            await self._replace(stored, record, document, new)
+
+        # The record is another by now, or only the number of those that share its messages.
+        await until_first(once)
 
     @override
     async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
-        while True:
+        async def attempt() -> tuple[list[str], list[Put | Delete]]:
             stored = await self._expected(conversation_id, expected_revision)
             gone, operations = await self._counts(conversation_id, set(), stored.holds, set())
             ttl = _DAY if self.store.capabilities.ttl else None
             grave = quick_put(
                 self._records, conversation_id, None, ttl=ttl, if_version=stored.version, text=""
             )
-            try:
-                await self._write([*operations, grave])
-            except VersionConflictError:
-                continue
-            for segment in gone:
-                await self._erase(segment)
-            return
+            return gone, [*operations, grave]
+
+        for segment in await written(self.store, attempt):
+            await self._erase(segment)
 
     @override
     async def read_entry(self, entry_id: str) -> ConversationEntry:
@@ -263,7 +258,7 @@ class LocusConversationStore(OverStore, ConversationStore):
         scope = {} if record.scope is None else {"scope": record.scope}
         name, version = record.conversation_id, stored.version
         put = quick_put(self._records, name, value, scope, if_version=version, text="")
-        await self._write([*self._puts(new, paths), *counts, put])
+        await write_together(self.store, [*self._puts(new, paths), *counts, put])
         for entry_id, each in paths.items():
             self._paths.put(entry_id, each)
         for segment in gone:
@@ -368,13 +363,6 @@ class LocusConversationStore(OverStore, ConversationStore):
             if item.key == _key(last):
                 break
         return found
-
-    async def _write(self, operations: Sequence[Put | Delete]) -> None:
-        """Write all or nothing; without transactions the last, conditional one at the end."""
-        if self.store.capabilities.transactions:
-            await self.store.write_batch(operations)
-        else:
-            await self.store.put_batch([each for each in operations if isinstance(each, Put)])
 
 
 Json = dict[str, Any]

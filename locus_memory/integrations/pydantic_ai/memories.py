@@ -14,7 +14,6 @@ from uuid import uuid4
 
 from locus_memory._internal.providers.drivers import require
 from locus_memory.backends.base import Backend
-from locus_memory.errors import InvalidArgumentError, VersionConflictError
 from locus_memory.integrations.owned import OverStore
 from locus_memory.integrations.reading import (
     DAMAGE,
@@ -23,7 +22,8 @@ from locus_memory.integrations.reading import (
     readable,
     tell_unreadable,
 )
-from locus_memory.store.base import BaseStore, write_together
+from locus_memory.integrations.writing import written
+from locus_memory.store.base import BaseStore
 from locus_memory.store.item import (
     Namespace,
     Put,
@@ -31,6 +31,7 @@ from locus_memory.store.item import (
     check_identifier,
     check_namespace,
     check_text,
+    need_text,
     quick_put,
 )
 
@@ -180,7 +181,7 @@ class LocusMemoryStore(OverStore):
         """
         _harness().validate_store_path(path)
         file = _File(
-            _checked(content, "content"),
+            need_text(content, "content"),
             uuid4().hex,
             operation.id if operation else None,
             check_text(_harness().encode_metadata(metadata), "metadata"),
@@ -262,15 +263,16 @@ class LocusMemoryStore(OverStore):
         operation: MemoryOperation | None,
     ) -> MemoryMutation:
         """Write or delete a file, with the receipt of the operation."""
-        while True:
+
+        async def attempt() -> tuple[MemoryMutation, list[Put]]:
             if (done := await self._done(operation)) is not None:
-                return done
+                return done, []
             current, stored = await self._current(path)
             existed = current is not None and current.content is not None
             if (current.version if current and existed else None) != expected:
                 # The same operation may have been done since the first look.
                 if (done := await self._done(operation)) is not None:
-                    return done
+                    return done, []
                 verb = "deleted" if file is None else "written"
                 raise _harness().MemoryConflictError(
                     f"memory path {path!r} changed before it could be {verb}"
@@ -280,11 +282,9 @@ class LocusMemoryStore(OverStore):
             puts = [] if file is None and not existed else [self._put(path, file, stored)]
             if operation is not None:
                 puts.append(self._receipt(operation, mutation))
-            try:
-                await write_together(self.store, puts)
-            except VersionConflictError:
-                continue
-            return mutation
+            return mutation, puts
+
+        return await written(self.store, attempt)
 
     async def _done(self, operation: MemoryOperation | None) -> MemoryMutation | None:
         return None if operation is None else await self.get_operation(operation)
@@ -321,7 +321,7 @@ class LocusMemoryStore(OverStore):
 
     def _receipt(self, operation: MemoryOperation, mutation: MemoryMutation) -> Put:
         value = {
-            "fingerprint": _checked(operation.fingerprint, "operation.fingerprint"),
+            "fingerprint": need_text(operation.fingerprint, "operation.fingerprint"),
             "version": mutation.version,
             "existed": mutation.existed,
         }
@@ -371,14 +371,3 @@ def _receipt_of(item: StoreItem) -> tuple[str, MemoryMutation]:
         version=value["version"], replayed=True, existed=value["existed"]
     )
     return value["fingerprint"], mutation
-
-
-def _checked(text: object, name: str) -> str:
-    """Return a text that can be stored.
-
-    Raises:
-        InvalidArgumentError: It is not a string, or contains half a character.
-    """
-    if check_text(text, name) is None:
-        raise InvalidArgumentError(f"{name} is a string, not NoneType")
-    return str(text)

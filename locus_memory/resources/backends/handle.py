@@ -47,13 +47,15 @@ class MemoryStoreHandle(MemoryVerbs):
         user_id: The user of the store, if it has one.
     """
 
+    name: str
+
     def __init__(
         self, backend: MemoryBackend, resource: object, name: str, user_id: str | None = None
     ) -> None:
         self.backend = backend
         self.user_id = user_id
         self.resource = resource
-        self._name = name
+        self.name = name
         self._lock = threading.Lock()
         self._holders = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -65,17 +67,12 @@ class MemoryStoreHandle(MemoryVerbs):
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else f"refcount={self.refcount}"
-        return f"{type(self).__name__}({self._name!r}, {state})"
+        return f"{type(self).__name__}({self.name!r}, {state})"
 
     @property
     @override
     def backend_name(self) -> str:
         return self.backend.name
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self._name
 
     @property
     def refcount(self) -> int:
@@ -95,7 +92,7 @@ class MemoryStoreHandle(MemoryVerbs):
         """
         with self._lock:
             if self.is_closed:
-                raise MemoryStoreClosed(self._name)
+                raise MemoryStoreClosed(self.name)
             self._holders += 1
         return self
 
@@ -108,7 +105,7 @@ class MemoryStoreHandle(MemoryVerbs):
         with self._lock:
             if self._holders == 0:
                 raise MemoryBackendError(
-                    f"{self._name} was released more often than acquired: release it once for each"
+                    f"{self.name} was released more often than acquired: release it once for each"
                     " acquire"
                 )
             self._holders -= 1
@@ -126,7 +123,7 @@ class MemoryStoreHandle(MemoryVerbs):
             MemoryStoreClosed: The store is closed.
         """
         if self.is_closed:
-            raise MemoryStoreClosed(self._name)
+            raise MemoryStoreClosed(self.name)
         return await self.backend.dispatch(self, op)
 
     def for_user(self, user_id: str) -> MemoryVerbs:
@@ -137,7 +134,7 @@ class MemoryStoreHandle(MemoryVerbs):
             MemoryStoreClosed: The store is closed.
         """
         if self.is_closed:
-            raise MemoryStoreClosed(self._name)
+            raise MemoryStoreClosed(self.name)
         return self.backend.for_user(self, user_id)
 
     async def __aenter__(self) -> Self:

@@ -59,9 +59,9 @@ class MemoriesView:
             MemoryNotFound: There is none at this path.
         """
         if len(path) == _DEPTH and path[1] in tuple(MemoryType):
-            async for memory in self.manager().memories(path[1]):
-                if memory.key == path[2]:
-                    return memory
+            memory = await self.manager().get(f"{path[1]}:{path[2]}")
+            if memory is not None:
+                return memory
         raise MemoryNotFound(str(MemoryURI(path)))
 
     async def children(self, path: Path) -> AsyncIterator[MemoryEntry]:

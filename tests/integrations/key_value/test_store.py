@@ -150,18 +150,6 @@ class TestTheCasesOfItsMakers:
 
         await asyncio.gather(*map(worker, range(3)))
 
-    async def test_to_put_only_what_is_absent(self, stores):
-        store = stores()
-        won = await asyncio.gather(
-            *(store.put_if_absent("k", {"won": number}, collection="c") for number in range(20))
-        )
-        assert sorted(won) == [False] * 19 + [True]
-        assert await store.get("k", collection="c") == {"won": won.index(True)}
-        assert await store.put_if_absent("l", {"a": 1}, collection="c", ttl=100)
-        assert 90 < (await store.ttl("l", collection="c"))[1] <= 100
-        with pytest.raises(InvalidTTLError):
-            await store.put_if_absent("m", {"a": 1}, collection="c", ttl=-1)
-
 
 NAMES = st.sampled_from(["a", "b", "a/b", "é", "*"])
 VALUES = st.dictionaries(st.text(max_size=3), st.none() | st.integers(-9, 9) | st.text(max_size=3))
@@ -252,12 +240,11 @@ class TestTime:
         await store.put("l", {"a": 2})
         wait(59)
         assert await store.get("k") == {"a": 1}
-        assert not await store.put_if_absent("k", {"a": 3})
         wait(2)
         assert await store.get_many(["k", "l"]) == [None, {"a": 2}]
         assert await store.keys() == ["l"]
         assert await store.keys(limit=0) == []
-        assert await store.put_if_absent("k", {"a": 4}, ttl=60)
+        await store.put("k", {"a": 4}, ttl=60)
         assert await store.get("k") == {"a": 4}
         wait(61)
         await store.cull()
@@ -298,7 +285,6 @@ class TestRefusals:
             store.get_many(["k", name]),
             store.put_many(["k", name], [{}, {}]),
             store.delete_many(["k", name]),
-            store.put_if_absent(name, {}),
         ):
             with pytest.raises(InvalidKeyError, match="key is a non-empty string"):
                 await call
@@ -330,7 +316,7 @@ class TestDamage:
         assert [(each.name, each.attributes["key"]) for each in events] == [
             ("integrations.item_unreadable", "k")
         ] * 2
-        assert await store.put_if_absent("k", {"a": 3}, collection="c")
+        await store.put("k", {"a": 3}, collection="c")
         assert await store.get("k", collection="c") == {"a": 3}
 
     async def test_an_entry_that_no_key_decrypts(self):
@@ -342,7 +328,6 @@ class TestDamage:
         await other.put("l", {"a": 2})
         with collect() as events:
             assert await store.get_many(["k", "l"]) == [{"a": 1}, None]
-            assert not await store.put_if_absent("l", {"a": 3})
         assert {each.name for each in events} == {"integrations.item_unreadable"}
         await store.put("l", {"a": 4})
         assert await store.get("l") == {"a": 4}
@@ -374,18 +359,16 @@ async def main(where, name, collections):
     sys.stdin.readline()
     async with LocusKeyValue(where) as store:
         for collection in collections.split(","):
-            number = 0
             for turn in range(20):
                 entry = {"name": name, "turn": turn}
-                while not await store.put_if_absent(f"{number:04}", entry, collection=collection):
-                    number += 1
+                await store.put(f"{turn:04}-{name}", entry, collection=collection)
 
 asyncio.run(main(*sys.argv[1:]))
 """
 
 
 def append_together(where, collections="ada"):
-    """Let two processes append to the same collections, separated by commas, at the same time."""
+    """Let two processes write to the same collections, separated by commas, at the same time."""
     command = [sys.executable, "-c", WRITER, where]
     writers = [
         subprocess.Popen(
@@ -403,7 +386,7 @@ def append_together(where, collections="ada"):
 async def assert_appended(store, collection="ada"):
     """Assert that the entries of both processes are there, each process's in its order."""
     keys = await store.keys(collection)
-    assert keys == [f"{number:04}" for number in range(40)]
+    assert keys == [f"{turn:04}-{name}" for turn in range(20) for name in "ab"]
     entries = await store.get_many(keys, collection=collection)
     for name in "ab":
         assert [each["turn"] for each in entries if each["name"] == name] == list(range(20))

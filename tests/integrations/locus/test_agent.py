@@ -234,7 +234,7 @@ async def test_a_fork_of_ours_has_its_history(make_agent, checkpointers):
         for prompt in ("one", "two", "three"):
             await agent.arun(prompt, thread_id="t")
         middle = (await checkpointer.list_checkpoints("t"))[1]
-        await checkpointer.fork("t", middle, "f")
+        await checkpointer.checkpointer.fork("t", middle, "f")
         await agent.arun("other", thread_id="f")
         sizes = [len(state.messages) for _, state in await agent.get_state_history("f")]
         assert sizes == [13, 9, 5]
@@ -267,7 +267,7 @@ async def take_turns(make_agent, count):
         for number in range(count):
             await agent.arun(prose(f"q{number}", 10), thread_id="t")
         state = await agent.get_state("t")
-        stats = await checkpointer.get_storage_stats("t")
+        stats = await checkpointer.checkpointer.get_storage_stats("t")
         history = await agent.get_state_history("t", limit=count)
     assert len(state.messages) == 4 * count + 1
     assert [len(each.messages) for _, each in history] == list(range(4 * count + 1, 1, -4))

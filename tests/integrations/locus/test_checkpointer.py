@@ -221,10 +221,11 @@ async def test_old_checkpoints_are_pruned(checkpointers):
     async with checkpointers() as checkpointer:
         for iteration in range(5):
             await checkpointer.save(AgentState(iteration=iteration), "t")
-        assert await checkpointer.prune("t", keep_last=2) == 3
+        ours = checkpointer.checkpointer
+        assert await ours.prune("t", keep_last=2) == 3
         assert await checkpointer.vacuum(older_than_days=30) == 0
-        assert await checkpointer.prune("t", older_than=datetime.now(UTC) + timedelta(days=1)) == 1
-        assert (await checkpointer.get_storage_stats("t"))["total_checkpoints"] == 1
+        assert await ours.prune("t", older_than=datetime.now(UTC) + timedelta(days=1)) == 1
+        assert (await ours.get_storage_stats("t"))["total_checkpoints"] == 1
         assert (await checkpointer.load("t")).iteration == 4
 
 
