@@ -101,9 +101,6 @@ class PerLoop(Generic[HeldT]):
         self._process = os.getpid()
         self._closed = False
 
-    def __len__(self) -> int:
-        return len(self._held())
-
     def _held(self) -> list[HeldT]:
         places = list(self._places.values())
         return [place.held for place in places if place.held is not None]

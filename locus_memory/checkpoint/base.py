@@ -201,14 +201,6 @@ class BaseCheckpointer(Resource, ABC, Generic[StateT]):
     def capabilities(self) -> CheckpointerCapabilities:
         """The capabilities of this checkpointer, tested rather than assumed."""
 
-    @property
-    def deletes_single_checkpoints(self) -> bool:
-        """Whether `delete` can delete a single checkpoint: always true.
-
-        The agent of the Locus SDK reads it, and then saves the steps of a turn as well.
-        """
-        return True
-
     @abstractmethod
     async def save(
         self,

@@ -262,16 +262,8 @@ class Record(RecordHead):
         fields |= {"size": len(document), "stored_size": _FRAME + len(body)}
         return cls(**fields, payload=bytes((version,)) + checksum + body)
 
-    def unpack(self) -> Any:
-        """Return the document: a whole state, or a delta if `base` is set.
-
-        Raises:
-            CheckpointCorruptError: The record is truncated, altered, moved or too new.
-        """
-        return self.unpack_kind()[0]
-
-    def unpack_kind(self) -> tuple[Any, bytes]:
-        """Return the document, and the kind it was packed with.
+    def unpack(self) -> tuple[Any, bytes]:
+        """Return the document, a whole state or the delta on `base`, and its kind.
 
         Raises:
             CheckpointCorruptError: The record is truncated, altered, moved or too new.

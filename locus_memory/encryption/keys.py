@@ -100,16 +100,6 @@ class EncryptionKeys:
             raise ConfigurationError("encryption keys are ID=BASE64, joined by commas; none given")
         return cls(keys, next(iter(keys)), _ACCEPT_PLAIN in parts)
 
-    @classmethod
-    def from_environment(cls) -> Self | None:
-        """Return the keys of `LOCUS_MEMORY_ENCRYPTION_KEYS`; `None` if it is not set or empty.
-
-        Raises:
-            ConfigurationError: As for `parse`.
-        """
-        text = os.environ.get(KEYS_VARIABLE)
-        return cls.parse(text) if text else None
-
     def encrypt(self, data: bytes, place: bytes) -> bytes:
         """Return a new nonce of 12 bytes, and the data encrypted with the active key.
 

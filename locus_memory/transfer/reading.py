@@ -217,7 +217,7 @@ async def _replayed(
         chain = [record] if is_whole else await storage.retrieve_chain(*place)
         documents, kind = replay_kind(chain)
         return (documents[-1], kind) if documents else None
-    change, letter = record.unpack_kind()
+    change, letter = record.unpack()
     try:
         return apply(states[record.base], change), Kind(letter)
     except (CheckpointError, ValueError) as error:

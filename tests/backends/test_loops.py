@@ -154,11 +154,11 @@ class TestPerLoop:
         await held.opened(lambda: opening(here))
         in_thread = asyncio.run_coroutine_threadsafe(held.opened(lambda: opening(there)), elsewhere)
         await asyncio.wrap_future(in_thread)
-        assert (len(held), held.is_open(), held.is_closed) == (2, True, False)
+        assert (len(held._held()), held.is_open(), held.is_closed) == (2, True, False)
         await held.close(10)
         assert here.log == ["closed in MainThread"]
         assert there.log == ["closed in elsewhere"]
-        assert (len(held), held.is_open(), held.is_closed) == (0, False, True)
+        assert (len(held._held()), held.is_open(), held.is_closed) == (0, False, True)
         for call in (held.opened(lambda: opening(here)), asyncio.to_thread(held.here)):
             with pytest.raises(BackendClosedError, match=r"^db: used after close"):
                 await call
@@ -191,7 +191,7 @@ class TestPerLoop:
             loop.run_until_complete(held.opened(opening))
             loop.close()
         assert [each.log for each in made] == [["abandoned"], ["abandoned"], []]
-        assert len(held) == 1
+        assert len(held._held()) == 1
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
     def test_a_child_of_a_fork_leaves_what_its_parent_has_alone(self):
@@ -212,7 +212,7 @@ class TestPerLoop:
                 os._exit(len(parents.log))
             os._exit(9)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert len(held) == 1
+        assert len(held._held()) == 1
         parent.close()
 
 

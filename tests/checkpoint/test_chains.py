@@ -66,7 +66,7 @@ def test_what_a_thread_can_do_without():
 
 def test_any_flipped_bit_is_noticed():
     record = Record.pack(b'{"a":"some text"}', head(1, metadata={"k": 1}), 6)
-    assert record.unpack() == {"a": "some text"}
+    assert record.unpack()[0] == {"a": "some text"}
     assert record.payload[0] == FORMAT_VERSION
     for place_ in range(len(record.payload)):
         for bit in range(8):
@@ -125,7 +125,7 @@ def test_a_seal_goes_along_with_a_copy():
     copy = replace(record, thread_id="copy", sequence=9, created_at=7.0, stored_size=5)
     with pytest.raises(CheckpointCorruptError):
         copy.verified(record.seal())
-    assert copy.verified(record.seal() ^ moved("t", "copy", None, None)).unpack() == {}
+    assert copy.verified(record.seal() ^ moved("t", "copy", None, None)).unpack()[0] == {}
 
 
 def test_a_fork_point_that_was_altered_is_noticed():
@@ -206,7 +206,7 @@ def test_the_cache_is_bounded_by_bytes():
     for number in range(50):
         cached = CachedChain((Link(number, "c", 0, 1, {}, plain=True),), 10_000)
         cache.put(f"t{number}", cached)
-        assert len(cache) <= 5
+        assert len(cache._chains) <= 5
     assert cache.get("t49") is not None
     assert cache.get("t0") is None
     cache.put("huge", CachedChain((), 10**6))

@@ -67,7 +67,7 @@ async def loaded(record: Record, **options: Any) -> Any:
 
 def without_kind(record: Record) -> Record:
     """Return the record as the version wrote it that knew no kinds."""
-    return Record.pack(orjson.dumps(record.unpack()), record, 6)
+    return Record.pack(orjson.dumps(record.unpack()[0]), record, 6)
 
 
 async def test_a_record_without_a_kind_is_what_it_was_or_a_dict():
@@ -81,7 +81,7 @@ async def test_a_record_without_a_kind_is_what_it_was_or_a_dict():
 @pytest.mark.parametrize("state", [AgentState(run_id="r"), {"n": 1}, Plan(run_id="r")], ids=repr)
 async def test_a_version_that_knows_no_kinds_reads_the_same_document(state):
     record = await written(state)
-    assert as_before(record) == record.unpack() == await loaded(record, state_type=None)
+    assert as_before(record) == record.unpack()[0] == await loaded(record, state_type=None)
 
 
 async def test_a_kind_of_a_newer_version_is_not_guessed():

@@ -50,13 +50,6 @@ def test_keys_are_checked():
         EncryptingStore("memory", EncryptionKeys({"a": KEY}, "a"), active="a")
 
 
-def test_the_environment(monkeypatch):
-    monkeypatch.delenv("LOCUS_MEMORY_ENCRYPTION_KEYS", raising=False)
-    assert EncryptionKeys.from_environment() is None
-    monkeypatch.setenv("LOCUS_MEMORY_ENCRYPTION_KEYS", TEXT)
-    assert EncryptionKeys.from_environment() == EncryptionKeys.parse(TEXT)
-
-
 def test_every_function_of_the_registry_takes_them():
     assert isinstance(get_store("memory", encryption=TEXT), EncryptingStore)
     assert isinstance(get_checkpointer("memory", encryption=TEXT), EncryptingCheckpointer)

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import sys
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import assume, example, given, settings
@@ -18,6 +20,7 @@ from locus_memory.store.text import (
     stem,
     tokens,
 )
+from locus_memory.store.words.variants import stemmed
 
 TOKENIZER = "porter unicode61 remove_diacritics 2"
 
@@ -302,3 +305,18 @@ def test_english_gains_no_words(text):
 @pytest.mark.parametrize("query", ["Gulf war", "MIT", "son", "AI tools", "vitamin e", "comment"])
 def test_english_words_are_no_stop_words_of_others(query):
     assert query_words(query) == query.lower().split()
+
+
+def test_threads_do_not_mix_the_stems_of_their_words():
+    words = ["verantwortungen", "gesellschaften", "möglichkeiten", "freundlichen", "arbeitete"]
+
+    def stems(_=None):
+        return [stemmed(word, "german", str) for word in words]
+
+    alone, interval = stems(), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            assert all(found == alone for found in threads.map(stems, range(200)))
+    finally:
+        sys.setswitchinterval(interval)

@@ -107,10 +107,10 @@ def aside_in(folder: Path) -> Path:
     return folder / f".{uuid4().hex}{ASIDE}"
 
 
-def remove_asides(folder: Path, *, keep: frozenset[str] = frozenset()) -> None:
+def remove_asides(folder: Path) -> None:
     """Delete temporary files that were never renamed, if no process writes to the folder."""
     for name in names_in(folder):
-        if name.startswith(".") and name.endswith(ASIDE) and name not in keep:
+        if name.startswith(".") and name.endswith(ASIDE):
             (folder / name).unlink(missing_ok=True)
 
 

@@ -380,7 +380,6 @@ FUNCTIONS: Final[Mapping[str, str]] = {"core": _CHANGE_ITEMS, "vector": _CHANGE_
 # extensions is in a folder of the server, so it is read only if it matters.
 PROBE: Final = """
 SELECT
-  current_setting('server_version_num')::integer AS server_version,
   (SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'vector') AS vector_version,
   (SELECT nspname FROM pg_catalog.pg_extension AS e
    JOIN pg_catalog.pg_namespace AS n ON n.oid = e.extnamespace

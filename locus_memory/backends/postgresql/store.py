@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, Unpack
 from typing_extensions import override
 
 from locus_memory._internal.options import checked
-from locus_memory.backends.checked_store import Purging, needed
+from locus_memory.backends.checked_store import Purging
 from locus_memory.backends.postgresql.connection.connection import (
     PostgreSQLPool,
 )
@@ -35,15 +35,12 @@ from locus_memory.backends.selection import Page, Selection, VectorQuery
 from locus_memory.backends.table_store import TableStore, Verb, Verbs
 from locus_memory.errors import BackendUnavailableError, ConfigurationError
 from locus_memory.events import emit
-from locus_memory.store.batches import as_restored
 from locus_memory.store.item import (
     Put,
-    Restored,
     SemanticSearchResult,
     StoreCapabilities,
     timestamp,
 )
-from locus_memory.store.words.long_texts import prepared
 
 __all__ = ["PostgreSQLStore"]
 
@@ -153,14 +150,7 @@ class PostgreSQLStore(TableStore[PostgreSQLPool, Row | Address]):
 
     @override
     def _row(self, address: Address, operation: Put, vector: bytes | None) -> Row:
-        return Row.of(
-            address,
-            operation.value,
-            operation.metadata,
-            ttl=operation.ttl,
-            text=operation.text,
-            embedding=None if vector is None else vector_text(vector),
-        )
+        return Row.of(address, operation, None if vector is None else vector_text(vector))
 
     @override
     async def _write(self, operations: Sequence[Row | Address]) -> list[int]:
@@ -180,20 +170,6 @@ class PostgreSQLStore(TableStore[PostgreSQLPool, Row | Address]):
             await self._connection.execute(queries.VACUUM_VECTORS)
         # Until then a deleted row, and its words, are still in the files.
         await self._connection.execute(queries.VACUUM_ITEMS)
-
-    @override
-    async def restore(self, items: Iterable[Restored]) -> None:
-        await self._restore(as_restored(items))
-
-    async def _restore(self, given: list[Restored]) -> None:
-        encoded = await prepared(self._encode_all, given)
-        rows = [each for each in encoded if isinstance(each, Row)]
-        for capability in needed(given):
-            await self._need(capability)
-        await self._connection.open()
-        if rows:
-            await items.restore(self._connection, rows, given)
-            await self._purging.wrote(len(rows), await self._now())
 
     @override
     def _query_words(self, query: str) -> list[str]:

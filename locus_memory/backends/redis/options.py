@@ -20,7 +20,6 @@ class RedisOptions:
             never meet.
         pool_size: How many connections each event loop may have, to each server of a cluster.
             Commands that come at one moment share them, and wait when all are busy.
-        cluster: Whether it is a cluster; `None`: the server is asked.
         connect_timeout: Seconds to wait for a connection to be made, the password accepted; each of
             several hosts has its part of them.
         command_timeout: Seconds to wait for an answer; `None`: for ever.
@@ -36,7 +35,6 @@ class RedisOptions:
 
     key_prefix: str = "locus:"
     pool_size: int = 16
-    cluster: bool | None = None
     connect_timeout: float = 10.0
     command_timeout: float | None = 60.0
     acquire_timeout: float = 30.0
@@ -59,7 +57,6 @@ class RedisKeywords(TypedDict, total=False):
 
     key_prefix: str
     pool_size: int
-    cluster: bool | None
     connect_timeout: float
     command_timeout: float | None
     acquire_timeout: float

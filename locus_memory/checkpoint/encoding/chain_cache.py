@@ -128,7 +128,7 @@ def replay_kind(chain: Sequence[Record]) -> tuple[list[Any], Kind]:
     documents: list[Any] = []
     kind = Kind.UNSAID
     for record in chain:
-        content, letter = record.unpack_kind()
+        content, letter = record.unpack()
         try:
             kind = Kind(letter)
             documents.append(content if record.base is None else apply(documents[-1], content))
@@ -178,9 +178,6 @@ class ChainCache:
         """Drop a thread from the cache."""
         with self._lock:
             self._forget(thread_id)
-
-    def __len__(self) -> int:
-        return len(self._chains)
 
     def _forget(self, thread_id: str) -> None:
         cached = self._chains.pop(thread_id, None)

@@ -87,7 +87,7 @@ def test_a_state_with_an_index_and_packs_comes_back():
     assert replace(found, index=index) == state
     assert decode_state("t", encode_state(state), None, index)[1] is None
     records = read(state, {"pack": pack})
-    assert [each.unpack() for each in records] == [{"n": 1}, {"n": 2}, {"n": 3}]
+    assert [each.unpack()[0] for each in records] == [{"n": 1}, {"n": 2}, {"n": 3}]
     assert state.objects() == {"index", "pack", "x"}
     assert state.newest == "c"
     assert row_of(state.rows, "a").revision == 1

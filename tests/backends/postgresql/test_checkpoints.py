@@ -440,7 +440,7 @@ class TestBackend:
             await backend.store.put(("a",), "k", 1)
             await backend.checkpointer.save({"n": 1}, "t")
             assert backend.store._connection is backend.checkpointer.storage._connection
-            assert len(backend.store._connection._loop_pools) == 1
+            assert len(backend.store._connection._loop_pools._held()) == 1
             for part in (backend.store, backend.checkpointer):
                 await part.close()
             assert await backend.store.get(("a",), "k") == 1

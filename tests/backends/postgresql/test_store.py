@@ -168,7 +168,7 @@ class TestWithoutVectors:
 
     async def test_whoever_knows_no_vectors_still_makes_them_stale(self, store):
         await store.put_with_embedding(NS, "k", "old", [1.0, 0.0])
-        row = Row.of(Address.of(NS, "k"), "new", None, ttl=None, text=None)
+        row = Row.of(Address.of(NS, "k"), Put(NS, "k", "new"))
         columns = *addresses_of([row]), *contents_of([row])
         assert await store._connection.fetchval(queries.PUT_MANY, "now", *columns) == "2"
         assert await count(store, "vectors") == 1

@@ -15,7 +15,6 @@ from locus_memory.registry import get_checkpointer, get_store, open_backend
 CHANGED = {
     "key_prefix": "mine:",
     "pool_size": 3,
-    "cluster": False,
     "connect_timeout": 1.5,
     "command_timeout": None,
     "acquire_timeout": 2.5,
@@ -33,7 +32,6 @@ def settings(made):
     connection = connection_of(made)
     return {
         "key": connection.key("x"),
-        "cluster": connection._cluster,
         "options": connection._options,
     }
 
@@ -52,7 +50,6 @@ def test_the_value_and_the_names_mean_the_same(make):
     assert settings(make(options=RedisOptions())) == settings(make()) == settings(RedisConnection())
     told = settings(make(options=RedisOptions(**CHANGED)))
     assert told["key"] == b"mine:x"
-    assert told["cluster"] is False
     assert told["options"] == RedisOptions(**CHANGED)
 
 

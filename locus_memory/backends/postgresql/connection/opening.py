@@ -18,13 +18,11 @@ class Features:
     """The features that the opening of the database found.
 
     Attributes:
-        server_version: Such as 180001 for 18.1.
         has_vector: Whether the extension `vector` is there, and our tables for it are.
         vector_version: Its version, such as `(0, 8, 1)`; empty without it.
         vector_schema: The schema it is installed in.
     """
 
-    server_version: int
     has_vector: bool
     vector_version: tuple[int, ...]
     vector_schema: str
@@ -101,7 +99,6 @@ async def prepare(connection: Connection, names: Names, where: str) -> Features:
     if found["vector_available"] and not _has_vector(found):
         found = await _add_vector(connection, names, where) or found
     return Features(
-        server_version=found["server_version"],
         has_vector=_has_vector(found),
         vector_version=_numbers(found["vector_version"] or ""),
         vector_schema=found["vector_schema"] or names.vector_schema,

@@ -34,6 +34,7 @@ from locus_memory.backends.postgresql.items.rows import (
     embeddings_of,
     join_column,
     join_names,
+    past_of,
 )
 from locus_memory.backends.postgresql.search.filters import Arguments
 from locus_memory.backends.selection import KeyRange, Page, at_most
@@ -47,7 +48,7 @@ from locus_memory.store.checksum import (
 )
 from locus_memory.store.encoding import decode_namespace, decode_text
 from locus_memory.store.filters import Condition
-from locus_memory.store.item import Namespace, Restored, StoreItem
+from locus_memory.store.item import Namespace, StoreItem
 from locus_memory.store.listing import Listing, listed
 
 __all__ = [
@@ -62,7 +63,6 @@ __all__ = [
     "read_items",
     "read_value",
     "read_vector",
-    "restore",
     "scan",
     "scan_keys",
     "write",
@@ -126,35 +126,20 @@ async def write(pool: PostgreSQLPool, operations: Sequence[Row | Address], now: 
 
 
 async def _put_many(pool: PostgreSQLPool, rows: Sequence[Row], now: str) -> list[int]:
-    statement, columns = _put_of(pool, rows)
-    return list(map(int, (await pool.fetchval(statement, now, *columns)).split()))
-
-
-def _put_of(pool: PostgreSQLPool, rows: Sequence[Row]) -> tuple[str, Sequence[str]]:
-    """Return the statement that puts the rows, and its parameters after the moment."""
     statement = queries.PUT_MANY_OVER_VECTORS if pool.features.has_vector else queries.PUT_MANY
     vectors: Sequence[str] = ()
     if any(row.embedding is not None for row in rows):
         statement, vectors = queries.PUT_MANY_VECTORS, embeddings_of(rows)
-    return statement, (*addresses_of(rows), *contents_of(rows), *vectors)
-
-
-async def restore(pool: PostgreSQLPool, rows: Sequence[Row], given: Sequence[Restored]) -> None:
-    """Put the rows in one transaction, with the versions and the moments of the given items."""
-    statement, columns = _put_of(pool, rows)
-    past = (
-        join_names(row.address.name for row in rows),
-        join_column(str(each.version) for each in given),
-        join_column(str(each.created_at) for each in given),
-        join_column(str(each.updated_at) for each in given),
-        join_column("" if each.expires_at is None else str(each.expires_at) for each in given),
-    )
+    arguments = now, *addresses_of(rows), *contents_of(rows), *vectors
+    if rows[0].past is None:
+        return list(map(int, (await pool.fetchval(statement, *arguments)).split()))
 
     async def work(connection: Connection) -> None:
-        await connection.fetchval(pool.sql(statement), "now", *columns)
-        await connection.execute(pool.sql(queries.SET_PAST), *past)
+        await connection.fetchval(pool.sql(statement), *arguments)
+        await connection.execute(pool.sql(queries.SET_PAST), *past_of(rows))
 
     await pool.transact(work)
+    return [0] * len(rows)
 
 
 async def _write_in_order(
@@ -163,7 +148,7 @@ async def _write_in_order(
     addresses = [each.address if isinstance(each, Row) else each for each in operations]
     # A row without a value: the server deletes the item.
     rows = [
-        each if isinstance(each, Row) else Row(each, "", "", "", 0, OF_BEFORE, None, None)
+        each if isinstance(each, Row) else Row(each, "", "", "", 0, OF_BEFORE)
         for each in operations
     ]
     conditions = join_column(

@@ -27,6 +27,7 @@ from locus_memory.store.checksum import (
     name_checksum,
     vector_checksum,
 )
+from locus_memory.store.item import Put, Restored
 
 __all__ = [
     "Row",
@@ -37,6 +38,7 @@ __all__ = [
     "join_column",
     "join_names",
     "join_paths",
+    "past_of",
 ]
 
 
@@ -70,6 +72,7 @@ class Row(NamedTuple):
         checksum: The checksum of the item.
         ttl: Seconds, or `None`.
         embedding: The text of a `vector`, or `None`.
+        past: The version and the moments of an item that is restored, or `None`.
     """
 
     address: Address
@@ -78,32 +81,25 @@ class Row(NamedTuple):
     words: str
     length: int
     checksum: int
-    ttl: float | None
-    embedding: str | None
+    ttl: float | None = None
+    embedding: str | None = None
+    past: Restored | None = None
 
     @classmethod
-    def of(
-        cls,
-        address: Address,
-        value: Any,
-        metadata: Mapping[str, Any] | None,
-        *,
-        ttl: float | None,
-        text: str | None,
-        embedding: str | None = None,
-    ) -> Self:
+    def of(cls, address: Address, put: Put, embedding: str | None = None) -> Self:
         """Return the row of a put; value, metadata and text are checked."""
-        stored = encode_document(value)
-        words, length = index_words(value, text)
+        stored = encode_document(put.value)
+        words, length = index_words(put.value, put.text)
         return cls(
             address,
             stored,
-            encode_object(metadata),
+            encode_object(put.metadata),
             words,
             length,
-            checksum_of(address, value, metadata, vector=embedding is not None),
-            ttl,
+            checksum_of(address, put.value, put.metadata, vector=embedding is not None),
+            put.ttl,
             embedding,
+            put if isinstance(put, Restored) else None,
         )
 
     @property
@@ -135,6 +131,18 @@ def embeddings_of(rows: Sequence[Row]) -> tuple[str, str]:
     return vectors, join_column(row.vector_checksum for row in rows)
 
 
+def past_of(rows: Sequence[Row]) -> list[str]:
+    """Return the names of rows that are restored, their versions and moments, joined."""
+    past = [row.past for row in rows if row.past is not None]
+    return [
+        join_names(row.address.name for row in rows),
+        join_column(str(each.version) for each in past),
+        join_column(str(each.created_at) for each in past),
+        join_column(str(each.updated_at) for each in past),
+        join_column("" if each.expires_at is None else str(each.expires_at) for each in past),
+    ]
+
+
 def addresses_of(rows: Sequence[Row]) -> list[str]:
     """Return names, scopes, paths and keys, joined; one scope and path if all are the same."""
     addresses = [row.address for row in rows]
@@ -151,7 +159,7 @@ def addresses_of(rows: Sequence[Row]) -> list[str]:
 
 def contents_of(rows: Sequence[Row]) -> list[str]:
     """Return times to live, lengths, metadata, values, words and checksums, joined."""
-    _, values, metadata, words, lengths, checksums, ttls, _ = zip(*rows, strict=True)
+    _, values, metadata, words, lengths, checksums, ttls, _, _ = zip(*rows, strict=True)
     return [
         join_column("" if ttl is None else f"{ttl:.6f} seconds" for ttl in ttls),
         join_column(map(str, lengths)),

@@ -96,7 +96,7 @@ class RedisConnection(SharedConnection):
         self._prefix = options.key_prefix.encode()
         self._given = client
         address = parse_redis_url(url)
-        self._cluster = _is_cluster(client, address, option=options.cluster)
+        self._cluster = _is_cluster(client, address)
         self._address, self._options = address, options
         self.place = address.place if client is None else _place_of(client)
         self.pool_size = options.pool_size
@@ -297,25 +297,11 @@ def _place_of(client: object) -> str:
     return str(options.get("path") or f"{options.get('host')}:{options.get('port')}")
 
 
-def _is_cluster(
-    client: Client | None, address: RedisAddress, *, option: bool | None
-) -> bool | None:
-    """Return whether it is a cluster; `None`: the server is asked.
-
-    Raises:
-        ConfigurationError: The option contradicts the URL.
-    """
+def _is_cluster(client: Client | None, address: RedisAddress) -> bool | None:
+    """Return whether it is a cluster; `None`: the server is asked."""
     if client is not None:
         return isinstance(client, RedisCluster)
-    if address.kind == "server":
-        return option
-    is_cluster = address.kind == "cluster"
-    if option not in (None, is_cluster):
-        raise ConfigurationError(
-            f"redis {address.place}: cluster={option}, but the url is one of "
-            f"{'a cluster' if is_cluster else 'sentinels'}; leave the option out"
-        )
-    return is_cluster
+    return None if address.kind == "server" else address.kind == "cluster"
 
 
 class _Pipe:

@@ -130,7 +130,7 @@ def _decisive(error: BaseException) -> BaseException:
 
 def _words(error: BaseException) -> str:
     if isinstance(error, exceptions.AskError):
-        return "the server is one of a cluster; pass cluster=True"
+        return "the server is one of a cluster; connect with redis+cluster://"
     if isinstance(error, TimeoutError) and not str(error):
         return "no answer in time"
     # What follows may quote the arguments of a command.

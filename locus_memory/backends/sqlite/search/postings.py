@@ -112,11 +112,6 @@ class PostedSearch:
         self._scopes: dict[Any, Ids | None] = {}
         self._lock = threading.Lock()
 
-    @property
-    def size(self) -> int:
-        """The size of all words and their postings in bytes."""
-        return self._size
-
     def find(self, matches: Matches, quoted: Sequence[str], limit: int) -> list[Hit] | None:
         """Return the best matches of any of the words, or `None` if FTS5 has to find them.
 

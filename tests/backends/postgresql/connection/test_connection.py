@@ -525,7 +525,7 @@ class TestLoops:
             loop.close()
             del loop
         asyncio.run(pool.open())
-        assert len(pool._loop_pools) == 1
+        assert len(pool._loop_pools._held()) == 1
         asyncio.run(pool.close())
         gc.collect()
 
@@ -565,7 +565,7 @@ class TestLoops:
         try:
             await opened.wait()
             await pool.open()
-            assert len(pool._loop_pools) == 3
+            assert len(pool._loop_pools._held()) == 3
             assert await connections(url, schema) > 0
             await pool.close()
             await until(gone)

@@ -89,11 +89,3 @@ def test_a_provider_string_is_the_url(kind):
     assert "hunter2" not in str(parse_address(url))
     for where in (url, f"redis:{url}"):
         assert get_store(where)._connection.place.startswith("h1:1,h2:2")
-
-
-@pytest.mark.parametrize(
-    ("url", "cluster"), [("redis+cluster://h", False), ("redis+sentinel://h/main", True)]
-)
-def test_an_option_that_contradicts_the_url_is_refused(url, cluster):
-    with pytest.raises(ConfigurationError, match="leave the option out"):
-        RedisConnection(url, cluster=cluster)

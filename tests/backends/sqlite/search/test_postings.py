@@ -121,7 +121,7 @@ async def test_what_is_deleted_is_not_found(tmp_path, monkeypatch, wide):
         assert len(after) == 10
         gone = {key for key, _ in before[:8]} | {"299", "new"}
         assert not gone & {key for key, _ in after}
-        assert store._caches.last.posted.size > 0
+        assert store._caches.last.posted._size > 0
 
 
 @pytest.mark.parametrize("wide", [True, False])
@@ -214,7 +214,7 @@ async def test_the_cache_is_bounded(tmp_path):
         await store.put_batch([(("a",), f"{n}", " ".join(words)) for n in range(200)])
         for word in words:
             await store.search(("a",), word)
-            assert store._caches.last.posted.size <= 8_000
+            assert store._caches.last.posted._size <= 8_000
         assert 0 < len(store._caches.last.posted._words) < 40
 
 
@@ -234,7 +234,7 @@ async def test_words_without_items_take_space_too(tmp_path):
         for number in range(1_000):
             assert await store.search(("a",), f"unknown{number}") == []
     assert 1 <= len(searched._words) < 20
-    assert 0 < searched.size <= 8_000
+    assert 0 < searched._size <= 8_000
 
 
 async def test_an_older_snapshot_begins_again_if_something_is_replaced_meanwhile(tmp_path):
