@@ -20,7 +20,6 @@ from locus_memory.store.base import BaseStore, has_semantic_search
 from locus_memory.store.candidates import (
     Candidate,
     Candidates,
-    CandidateStore,
     as_candidate_store,
 )
 from locus_memory.store.item import Namespace
@@ -105,56 +104,39 @@ class Finder:
             BackendError: The store failed.
         """
         chosen = await self._choose(mode)
-        at_once = as_candidate_store(self._store)
-        if at_once is not None:
-            return await self._find_at_once(at_once, request, chosen, survive=mode is None)
-        if chosen == "text":
-            return Found("text", Candidates(await self._by_words(request) or [], []))
-        if chosen == "vector":
-            return Found("vector", Candidates([], await self._by_meaning(request) or []))
-        # An embedder that answers at once, from a cache, must not wait for the text search's
-        # threads.
-        meaning = self._by_meaning(request, survive=mode is None)
-        words = self._by_words(request, survive=mode is None)
-        by_vector, by_text = await _together([meaning, words])
-        if by_vector is None:
-            found = await self._by_words(request) if by_text is None else by_text
-            return Found("text", Candidates(found or [], []))
-        mode = "vector" if by_text is None else "hybrid"
-        return Found(mode, Candidates(by_text or [], by_vector))
+        survive = (mode, chosen) == (None, "hybrid")
+        vector: Sequence[float] | None = None
+        if chosen != "text" and request.query.text.strip():
+            vector = await self._embedded(request, survive=survive)
+            chosen = "text" if vector is None else chosen
+        try:
+            found = await self._searched(request, chosen, vector)
+        except StoreCapabilityError as error:
+            if chosen == "text" or not survive:
+                raise
+            emit("retrieval.degraded", error=error, mode="vector", reason="too many items")
+            chosen = "vector"
+            found = await self._searched(request, chosen, vector)
+        by_text = _merged([each.by_text for each in found], request.wanted)
+        by_vector = _merged([each.by_vector for each in found], request.wanted)
+        kept = all(each.kept for each in found)
+        return Found(chosen, Candidates(by_text, by_vector, kept=kept))
 
     async def find_each(self, requests: Sequence[Request], mode: Mode | None) -> list[Found]:
         """Return the hits of each of several requests, see `find`."""
         return await _together([self.find(each, mode) for each in requests])
 
-    async def _find_at_once(
-        self, store: CandidateStore, request: Request, mode: Mode, *, survive: bool
-    ) -> Found:
-        vector: Sequence[float] | None = None
-        if mode != "text" and request.query.text.strip():
-            vector = await self._embedded(request, survive=survive)
-            if vector is None:
-                mode = "text"
-        searches = [
-            self._checked(
-                namespace,
-                request,
-                store.candidates(
-                    namespace,
-                    request.wanted,
-                    words=None if mode == "vector" else request.query.terms,
-                    embedding=vector,
-                    filter=request.condition,
-                    recursive=request.recursive,
-                ),
-            )
-            for namespace in request.namespaces
-        ]
-        found = await _together(searches)
-        by_text = _merged([each.by_text for each in found], request.wanted)
-        by_vector = _merged([each.by_vector for each in found], request.wanted)
-        kept = all(each.kept for each in found)
-        return Found(mode, Candidates(by_text, by_vector, kept=kept))
+    async def _searched(
+        self, request: Request, mode: Mode, vector: Sequence[float] | None
+    ) -> list[Candidates]:
+        """Return the hits in each namespace."""
+        words = None if mode == "vector" else request.query.terms
+        return await _together(
+            [
+                self._checked(each, request, self._both(each, request, words, vector))
+                for each in request.namespaces
+            ]
+        )
 
     async def _choose(self, mode: Mode | None) -> Mode:
         """Return the mode of the search.
@@ -196,44 +178,43 @@ class Finder:
             emit("retrieval.degraded", mode=mode, reason=reason)
         return mode
 
-    async def _by_words(self, request: Request, *, survive: bool = False) -> list[Candidate] | None:
-        """Return the items with the words; `None`: there are too many, and vectors must do."""
-        searches = [
-            self._store.search(
-                namespace,
-                request.query.terms,
-                request.wanted,
-                filter=request.condition,
-                recursive=request.recursive,
-            )
-            for namespace in request.namespaces
-        ]
-        try:
-            found = await _together(searches)
-        except StoreCapabilityError as error:
-            if not survive:
-                raise
-            emit("retrieval.degraded", error=error, mode="vector", reason="too many items")
-            return None
-        return _merged(
-            [[Candidate(i, i.score or 0.0) for i in each] for each in found], request.wanted
+    async def _both(
+        self,
+        namespace: Namespace,
+        request: Request,
+        words: str | None,
+        vector: Sequence[float] | None,
+    ) -> Candidates:
+        """Return the hits of both searches in a namespace; one without a query finds nothing."""
+        asked: dict[str, Any] = {"filter": request.condition, "recursive": request.recursive}
+        at_once, most = as_candidate_store(self._store), request.wanted
+        if at_once is not None:
+            return await at_once.candidates(namespace, most, words=words, embedding=vector, **asked)
+        by_vector, by_text = await _together(
+            [self._near(namespace, vector, most, asked), self._with(namespace, words, most, asked)]
         )
+        return Candidates(by_text, by_vector)
 
-    async def _by_meaning(
-        self, request: Request, *, survive: bool = False
-    ) -> list[Candidate] | None:
-        """Return the nearest items; `None`: the embedder failed, and text search replaces it."""
-        if not request.query.text.strip():
-            return []
-        vector = await self._embedded(request, survive=survive)
+    async def _near(
+        self,
+        namespace: Namespace,
+        vector: Sequence[float] | None,
+        most: int,
+        asked: Mapping[str, Any],
+    ) -> list[Candidate]:
         if vector is None:
-            return None
-        searches = [
-            self._checked(each, request, self._near(request, each, vector))
-            for each in request.namespaces
-        ]
-        found = await _together(searches)
-        return _merged([each.by_vector for each in found], request.wanted)
+            return []
+        asked = {"metadata_filter": asked["filter"], "recursive": asked["recursive"]}
+        hits = await self._store.search_by_embedding(namespace, vector, most, **asked)
+        return [Candidate(hit.item, hit.score) for hit in hits]
+
+    async def _with(
+        self, namespace: Namespace, words: str | None, most: int, asked: Mapping[str, Any]
+    ) -> list[Candidate]:
+        if words is None:
+            return []
+        found = await self._store.search(namespace, words, most, **asked)
+        return [Candidate(item, item.score or 0.0) for item in found]
 
     async def _embedded(self, request: Request, *, survive: bool) -> Sequence[float] | None:
         """Return the vector of the query; `None`: the embedder failed."""
@@ -249,15 +230,6 @@ class Finder:
             emit("retrieval.degraded", error=error, mode="text", reason="the embedder failed")
             return None
         return vector
-
-    async def _near(
-        self, request: Request, namespace: Namespace, vector: Sequence[float]
-    ) -> Candidates:
-        recursive = request.recursive
-        hits = await self._store.search_by_embedding(
-            namespace, vector, request.wanted, None, request.condition, recursive=recursive
-        )
-        return Candidates([], [Candidate(hit.item, hit.score) for hit in hits])
 
     async def _checked(
         self, namespace: Namespace, request: Request, search: Awaitable[Candidates]

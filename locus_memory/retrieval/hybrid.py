@@ -20,7 +20,7 @@ from locus_memory.retrieval.candidates import Finder, Found, Mode, Request, chec
 from locus_memory.retrieval.chance import by_chance
 from locus_memory.retrieval.embedders.base import Embedder
 from locus_memory.retrieval.embedders.marks import MARK, unmarked
-from locus_memory.retrieval.embedders.scale import Scale, scale_of
+from locus_memory.retrieval.embedders.scale import Scale, known_scale, scale_of
 from locus_memory.retrieval.options import SearchOptions
 from locus_memory.retrieval.pack import Packed, pack
 from locus_memory.retrieval.passages import Passages, joined, passages_of
@@ -35,7 +35,6 @@ from locus_memory.retrieval.ranking.ranking import (
     prefer_current,
     rank,
 )
-from locus_memory.retrieval.rerankers.scale import reranker_scale
 from locus_memory.store.base import BaseStore
 from locus_memory.store.candidates import Candidate
 from locus_memory.store.item import Namespace, StoreItem, check_limit, check_namespace
@@ -397,7 +396,7 @@ class HybridSearch(StoreUser):
         except Exception as error:  # noqa: BLE001 - reported; the ranking is good without
             emit("retrieval.rerank_failed", error=error, reranker=self._reranker.name)
             return ranked, False
-        scale = reranker_scale(self._reranker.name)
+        scale = known_scale(self._reranker.name)
         blended = blend(best, scores, self._options.rerank_weight, scale)
         return [*prefer_current(blended, self._fields), *ranked[depth:]], True
 

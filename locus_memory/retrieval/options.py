@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
-from dataclasses import InitVar, dataclass, fields
-from typing import Final
+from dataclasses import dataclass, fields
 
 from locus_memory._internal.options import check_fields, check_ranges
 from locus_memory.errors import ConfigurationError
 
 __all__ = ["SearchOptions"]
-
-_GONE: Final = (
-    *("query_words", "fusion", "rrf_k", "adaptive", "passage_words", "neighbour_words"),
-    *("asker_boost", "date_slack", "mmr_balance"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,9 +17,6 @@ class SearchOptions:
 
     A candidate's evidence is the weighted sum of its text score, its vector score (each scaled to 0
     to 1) and the match of its own words; `docs/retrieval.md` shows the effect of each part.
-
-    `query_words`, `fusion`, `rrf_k`, `adaptive`, `passage_words`, `neighbour_words`, `asker_boost`,
-    `date_slack` and `mmr_balance` have no effect any more; each is a `DeprecationWarning`.
 
     Attributes:
         depth: How many candidates each search fetches.
@@ -53,21 +43,8 @@ class SearchOptions:
     date_boost: float = 2.0
     rerank_depth: int = 50
     rerank_weight: float = 1.0
-    query_words: InitVar[object] = None
-    fusion: InitVar[object] = None
-    rrf_k: InitVar[object] = None
-    adaptive: InitVar[object] = None
-    passage_words: InitVar[object] = None
-    neighbour_words: InitVar[object] = None
-    asker_boost: InitVar[object] = None
-    date_slack: InitVar[object] = None
-    mmr_balance: InitVar[object] = None
 
-    def __post_init__(self, *gone: object) -> None:
-        told = [name for name, value in zip(_GONE, gone, strict=True) if value is not None]
-        if told:
-            what = f"without effect in SearchOptions: {', '.join(told)}"
-            warnings.warn(what, DeprecationWarning, stacklevel=3)
+    def __post_init__(self) -> None:
         check_fields(self)
         names = [field.name for field in fields(self)]
         check_ranges("SearchOptions", self, {**dict.fromkeys(names, 0), "depth": 1})

@@ -3,8 +3,7 @@
 A model is a string of `get_embedder` or `get_reranker`, such as `local`, `static:/path/to/folder`
 or `cross-encoder`. Each line of `paraphrases.tsv` is a sentence and another wording of it, the
 query and the document. The pairs of one line are paraphrases. The pairs of two
-lines are unrelated. The medians of both are the two points in `scale.py` of `embedders/` and of
-`rerankers/`.
+lines are unrelated. The medians of both are the two points in `embedders/scale.py`.
 """
 
 from __future__ import annotations

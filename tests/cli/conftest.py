@@ -223,17 +223,20 @@ def table(write, empty_directory):
     """Write a model that is a table of vectors, one a word; returns what `--embedder` takes."""
 
     def writer(name, words):
+        tokenizers = pytest.importorskip("tokenizers")
         (empty_directory / name).mkdir()
-        numbers = [number for vector in words.values() for number in vector]
-        shape = [len(words), len(numbers) // len(words)]
+        vectors = [*words.values(), [0] * len(next(iter(words.values())))]
+        numbers = [number for vector in vectors for number in vector]
+        shape = [len(vectors), len(vectors[0])]
         tensor = {"dtype": "F32", "shape": shape, "data_offsets": [0, 4 * len(numbers)]}
         header = json.dumps({"embeddings": tensor}).encode()
         body = struct.pack(f"<Q{len(header)}s{len(numbers)}f", len(header), header, *numbers)
         write(f"{name}/model.safetensors", body)
-        tokens = {word: place for place, word in enumerate(words)}
-        model = {"type": "WordPiece", "unk_token": "[UNK]", "vocab": tokens}
-        normalizer = {"type": "BertNormalizer", "lowercase": True}
-        write(f"{name}/tokenizer.json", {"model": model, "normalizer": normalizer})
+        tokens = {word: place for place, word in enumerate([*words, "[UNK]"])}
+        tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(tokens, unk_token="[UNK]"))
+        tokenizer.normalizer = tokenizers.normalizers.Lowercase()
+        tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+        tokenizer.save(f"{name}/tokenizer.json")
         return f"static:./{name}"
 
     return writer

@@ -3,10 +3,8 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import contextmanager
-from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from time import time
 
 import pytest
 
@@ -55,29 +53,14 @@ def endpoint(*answers):
         server.server_close()
 
 
-@pytest.mark.parametrize(
-    ("headers", "waits"),
-    [
-        ({"Retry-After": "7"}, (7, 7)),
-        ({"Retry-After": "0.5"}, (0.5, 0.5)),
-        ({"Retry-After": formatdate(time() + 3600, usegmt=True)}, (3000, 3600)),
-        ({"Retry-After": formatdate(time() - 3600, usegmt=True)}, (0, 0)),
-        ({"Retry-After": "soon"}, (0, 60)),
-        ({"Retry-After": "nan"}, (0, 60)),
-        ({"Retry-After": "inf"}, (3600, 3600)),
-        ({"Retry-After": "1e9"}, (3600, 3600)),
-        ({"Retry-After": "-3"}, (0, 0)),
-        ({}, (0, 60)),
-    ],
-)
 @pytest.mark.parametrize("status", [429, 503])
-async def test_it_waits_as_long_as_the_endpoint_says(tmp_path, headers, waits, status):
+async def test_an_endpoint_that_is_busy_is_asked_again_after_a_pause(tmp_path, status):
     slept = []
 
     async def sleep(seconds):
         slept.append(seconds)
 
-    with endpoint((status, headers), (status, headers)) as (url, got):
+    with endpoint((status, {}), (status, {})) as (url, got):
         async with (
             OpenAIChat("m", base_url=url, max_retries=0) as model,
             asked_by(tmp_path / "r") as made,
@@ -86,7 +69,7 @@ async def test_it_waits_as_long_as_the_endpoint_says(tmp_path, headers, waits, s
     assert answer.content == "a parrot"
     assert len(got) == 3
     assert len(slept) == 2
-    assert all(waits[0] <= each <= waits[1] for each in slept)
+    assert all(0 <= each <= 60 for each in slept)
     assert (used.prompt_tokens, used.completion_tokens, used.cached_tokens) == (100, 5, 64)
     assert (used.calls, used.counted) == (1, False)
 

@@ -90,12 +90,6 @@ def test_what_is_answered_closes_no_fence(hostile):
         ('```json\n{"reason": "x", "right": true}\n```', True),
         ('<think>it is wrong, no: right</think>{"reason":"x","right":false}', False),
         ('The form is {"right": true}. My answer: {"reason": "other pet", "right": false}', False),
-        ("Right.", True),
-        ("WRONG", False),
-        ("Yes, that is the pet.", True),
-        ("incorrect: it was a mule", False),
-        ("Wrong, but close.", False),
-        ("Wrong. It isn't the mule.", False),
     ],
 )
 def test_verdicts(text, right):
@@ -104,14 +98,8 @@ def test_verdicts(text, right):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "It depends.", "right or wrong?", '{"right": "maybe"}', '{"right": 1}', "{}", "no, yes",
-     "The answer is not correct.", "That isn't right.", "It isn\u2019t true.",
-     "This cannot be right.",
-     "Not wrong.", "It is never true.", "not entirely correct",
-     "Yes, but it misses the second city.", "Correct, except for the year.", "Partly right",
-     "Almost correct.", "Correct, although the name differs.", "Is it right?", "half right",
-     "It would be right if it named the city.", "Correct, though it does not name the bird."]
-)  # fmt: skip
+    ["", "It depends.", "Right.", "Not wrong.", '{"right": "maybe"}', '{"right": 1}', "{}"],
+)
 def test_no_verdict(text):
     with pytest.raises(ModelAnswerError, match="no verdict"):
         read_verdict(text)

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from locus_memory.backends.inmemory.store import InMemoryStore
 from locus_memory.backends.sqlite.store import SQLiteStore
 from locus_memory.errors import InvalidArgumentError
+from locus_memory.retrieval.embedders import register_scale
 from locus_memory.retrieval.embedders.marks import embedded_put
 from locus_memory.retrieval.hybrid import HybridSearch
 from locus_memory.retrieval.options import SearchOptions
-from locus_memory.retrieval.rerankers.scale import register_reranker_scale
 from locus_memory.store.item import Put
 from locus_memory.testing import FakeEmbedder
 
@@ -132,7 +132,7 @@ async def test_a_measured_reranker_decides_the_relevance(store):
     unknown = HybridSearch(store, reranker=Reranker("unknown", scores))
     before = relevances(await HybridSearch(store).search(PLACE, "grey cat"))
     assert relevances(await unknown.search(PLACE, "grey cat")) == before
-    restore = register_reranker_scale("measured", unrelated=0, paraphrase=10)
+    restore = register_scale("measured", unrelated=0, paraphrase=10)
     try:
         search = HybridSearch(store, reranker=Reranker("measured", scores))
         assert relevances(await search.search(PLACE, "grey cat")) == {"000": 0, "001": 0.5}

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from locus_memory.evaluation.matching import f1
 from locus_memory.memory.ledger.likeness import folded
 from locus_memory.memory.secrets.detection import find_secret
-from locus_memory.retrieval.embedders.models import wordpiece
 from locus_memory.store.text import query_words, searchable, tokens
 from locus_memory.store.words.normal_forms import normalized
 
@@ -94,7 +93,6 @@ READERS = {
     "sameness": folded,
     "secrets": find_secret,
     "score of an answer": lambda text: f1(text, ["one"]),
-    "word pieces": lambda text: list(wordpiece._words(text)),
 }
 
 

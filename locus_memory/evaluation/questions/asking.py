@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from hashlib import sha256
 from typing import Any, Final
 
@@ -32,7 +30,6 @@ _ATTEMPTS: Final = 6
 _LONGEST_ANSWER: Final = 1_000_000
 """Characters: no answer of a model that answers, extracts or judges has more."""
 _LONGEST_WAIT: Final = 60.0
-_LONGEST_TOLD: Final = 3600.0
 _NONE: Final = Used(prompt_tokens=0, completion_tokens=0, calls=0, cost=0.0)
 _SENT: Final = {"role", "content", "tool_calls", "tool_call_id", "name"}
 
@@ -66,8 +63,8 @@ class AskedModel:
         """Return the answer to a conversation, and what it took.
 
         A model that is unavailable, such as one that limits its rate, is asked again up to five
-        times: after the seconds that it names in `Retry-After`, an hour at most, or after a random
-        wait below a bound that doubles.
+        times, after a random wait below a bound that doubles. The clients of the models wait
+        before that as long as an endpoint tells them.
 
         Raises:
             PurseEmptyError: Nothing more may be spent.
@@ -100,11 +97,12 @@ class AskedModel:
             AsyncRetrying,
             retry_if_exception_type,
             stop_after_attempt,
+            wait_random_exponential,
         )
 
         retrying = AsyncRetrying(
             stop=stop_after_attempt(_ATTEMPTS),
-            wait=_wait,
+            wait=wait_random_exponential(max=_LONGEST_WAIT),
             retry=retry_if_exception_type(ModelUnavailableError),
             sleep=self.sleep,
             reraise=True,
@@ -196,37 +194,3 @@ class Counted:
             raise
         self.used += used
         return answer
-
-
-def _wait(state: Any) -> float:
-    """Return the seconds until the next attempt of tenacity's loop."""
-    from tenacity.wait import wait_random_exponential  # noqa: PLC0415 - it takes 40 ms to import
-
-    told = _retry_after(state.outcome.exception())
-    if told is None:
-        return wait_random_exponential(max=_LONGEST_WAIT)(state)
-    return min(max(0.0, told), _LONGEST_TOLD)
-
-
-def _retry_after(error: BaseException | None) -> float | None:
-    """Return the seconds that the response behind an error names; `None`: it names none."""
-    while error is not None:
-        headers = getattr(getattr(error, "response", error), "headers", None)
-        told = headers.get("retry-after") if isinstance(headers, Mapping) else None
-        if told is not None:
-            return _seconds(str(told))
-        error = error.__cause__
-    return None
-
-
-def _seconds(told: str) -> float | None:
-    try:
-        return float(told)
-    except ValueError:
-        pass
-    try:
-        moment = parsedate_to_datetime(told)
-    except ValueError:
-        return None
-    # A moment of zone -0000 has none: it is in UTC as well, see RFC 5322, section 3.3.
-    return (moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds()

@@ -9,7 +9,6 @@ https://github.com/mohammadtavakoli78/BEAM).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
@@ -66,18 +65,6 @@ _RULES: Final = {
 }
 """What else holds for a category whose name has a word."""
 
-_RIGHT: Final = frozenset(("right", "correct", "true", "yes"))
-_WRONG: Final = frozenset(("wrong", "incorrect", "false", "no"))
-# What turns such a word into its opposite, in front of it; the ends of "isn't" and "cannot" too.
-_TURNED: Final = re.compile(
-    r"(?:\b(?:not|never|neither|nor|hardly)|n['\u2019]t|nnot)\b[^.!?;\n]{0,60}"
-    rf"\b(?:{'|'.join(sorted(_RIGHT | _WRONG))})\b"
-)
-# What takes a part of it back: "yes, but".
-_HEDGED: Final = re.compile(
-    r"\?|\b(?:almost|although|apart from|but|except|half|however|if|mostly|nearly|part|partially|"
-    r"partly|though|unless|would|yet)\b"
-)
 _MOST_REASON: Final = 500
 
 
@@ -112,26 +99,13 @@ def _rules(answered: Answered) -> Iterator[str]:
 
 
 def read_verdict(text: str) -> tuple[bool, str]:
-    """Return whether a judge calls an answer right, and why: by its JSON, or the word that decides.
-
-    A word behind a negation decides nothing: "not wrong" is not what "wrong" is. Neither does a
-    "yes, but".
+    """Return whether a judge calls an answer right, and why.
 
     Raises:
-        ModelAnswerError: It has no verdict, or two.
+        ModelAnswerError: It has no JSON object with a verdict.
     """
-    read = read_documents(text)
-    for document in reversed(read.documents):
+    for document in reversed(read_documents(text).documents):
         told = document.value.get("right") if isinstance(document.value, dict) else None
         if isinstance(told, bool):
-            return told, _reason(document.value.get("reason") or "")
-    rest = read.rest.casefold()
-    words = set(re.findall(r"\w+", rest))
-    said = [bool(words & _RIGHT), bool(words & _WRONG)]
-    if sum(said) != 1 or _TURNED.search(rest) or (said[0] and _HEDGED.search(rest)):
-        raise ModelAnswerError("the judge's answer has no verdict")
-    return said[0], _reason(read.rest)
-
-
-def _reason(told: object) -> str:
-    return neutralise(str(told))[:_MOST_REASON]
+            return told, neutralise(str(document.value.get("reason") or ""))[:_MOST_REASON]
+    raise ModelAnswerError("the judge's answer has no verdict")

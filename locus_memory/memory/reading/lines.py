@@ -109,11 +109,6 @@ class Line(NamedTuple):
     outcome: Outcome = "budget"
     tokens: int = 0
 
-    @property
-    def line(self) -> str:
-        """The whole line, as `text`."""
-        return self.text
-
     def heading(self, zone: tzinfo | None) -> str:
         """Return the line above it, which it shares with others; empty: none.
 

@@ -8,14 +8,16 @@ unrelated texts, and the median of paraphrases. `tests/benchmarks/scales.py` mea
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections import ChainMap
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from locus_memory._internal.providers.names import register
 from locus_memory._internal.quoting import quote
 from locus_memory.errors import ConfigurationError
 
-__all__ = ["Scale", "ScaleTable", "register_scale", "scale_of"]
+__all__ = ["Scale", "known_scale", "register_scale", "scale_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,51 +50,17 @@ class Scale:
         return min(1.0, max(0.0, (score - self.unrelated) / (self.paraphrase - self.unrelated)))
 
 
-def _known_as(model: str) -> str:
-    return model.rpartition("/")[2].casefold()
-
-
-class ScaleTable:
-    """A table from the names of models to their scales.
-
-    A name may have the owner of the model in front, and its case does not count:
-    `BAAI/bge-small-en-v1.5` is `bge-small-en-v1.5`.
-
-    Args:
-        rows: The measured scales, by the model's name.
-    """
-
-    def __init__(self, rows: Mapping[str, Scale]) -> None:
-        self._rows = {_known_as(model): scale for model, scale in rows.items()}
-
-    def of(self, model: str) -> Scale | None:
-        """Return the scale of a model; `None`: it was not measured."""
-        return self._rows.get(_known_as(model))
-
-    def register(self, model: str, scale: Scale) -> Callable[[], None]:
-        """Set the scale of a model; return a function that restores the former one."""
-        name = _known_as(model)
-        before = self._rows.get(name)
-        self._rows[name] = scale
-
-        def restore() -> None:
-            if self._rows.get(name) is not scale:
-                return
-            if before is None:
-                del self._rows[name]
-            else:
-                self._rows[name] = before
-
-        return restore
-
-
-_TABLE: Final = ScaleTable(
+_TABLE: Final = ChainMap[str, Scale](
+    {},
     {
         "bge-small-en-v1.5": Scale(unrelated=0.383, paraphrase=0.821),
         "universal-sentence-encoder-multilingual-v3": Scale(unrelated=0.077, paraphrase=0.765),
-    }
+        "answerai-colbert-small-v1": Scale(unrelated=0.697, paraphrase=0.907),
+        "ms-marco-minilm-l-12-v2": Scale(unrelated=-11.208, paraphrase=4.906),
+    },
 )
-"""Measured with a query and a document of each pair, as a search compares them."""
+"""Measured with a query and a document of each pair, as a search compares them; the last two models
+are rerankers."""
 
 _UNKNOWN: Final = Scale(unrelated=0.3, paraphrase=0.8)
 
@@ -103,21 +71,36 @@ def scale_of(model: str) -> Scale:
     Args:
         model: The embedder's `name`.
     """
-    return _TABLE.of(model) or _UNKNOWN
+    return known_scale(model) or _UNKNOWN
+
+
+def known_scale(model: str) -> Scale | None:
+    """Return the scale of an embedder or a reranker; `None`: it was not measured.
+
+    Args:
+        model: Its `name`. The owner of the model may stand in front, and case does not count:
+            `BAAI/bge-small-en-v1.5` is `bge-small-en-v1.5`.
+    """
+    return _TABLE.get(_known_as(model))
 
 
 def register_scale(model: str, *, unrelated: float, paraphrase: float) -> Callable[[], None]:
-    """Set the scale of the cosines of an embedder.
+    """Set the scale of the cosines of an embedder, or of the scores of a reranker.
 
     Args:
-        model: The embedder's `name`.
-        unrelated: The median cosine of unrelated texts.
-        paraphrase: The median cosine of paraphrases.
+        model: Its `name`.
+        unrelated: The median score of unrelated texts.
+        paraphrase: The median score of paraphrases.
 
     Returns:
-        A function that restores the former scale.
+        A function that takes the scale back; a built-in one holds again then.
 
     Raises:
         ConfigurationError: The points are not two finite numbers in ascending order.
     """
-    return _TABLE.register(model, Scale(unrelated=unrelated, paraphrase=paraphrase))
+    scale = Scale(unrelated=unrelated, paraphrase=paraphrase)
+    return register(_TABLE.maps[0], _known_as(model), scale)
+
+
+def _known_as(model: str) -> str:
+    return model.rpartition("/")[2].casefold()

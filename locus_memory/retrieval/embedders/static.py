@@ -9,8 +9,9 @@ from typing import Any, Final, Literal
 import orjson
 
 from locus_memory._internal.offload import in_thread
+from locus_memory._internal.providers.drivers import require
 from locus_memory.errors import ConfigurationError
-from locus_memory.retrieval.embedders.models.wordpiece import WordPiece
+from locus_memory.retrieval.embedders.models.transformer import EXTRA, read_tokenizer
 
 __all__ = ["StaticEmbedder"]
 
@@ -33,8 +34,7 @@ class StaticEmbedder:
     """An embedder that returns the mean of a text's token vectors: thousands of texts per second.
 
     The folder has the layout of Model2Vec (https://github.com/MinishLab/model2vec): the table in
-    `model.safetensors`, beside `tokenizer.json`. The tokens must be those of the uncased BERT; for
-    other tables use `Model2VecEmbedder`. A text without a known token gets a vector without
+    `model.safetensors`, beside `tokenizer.json`. A text without a known token gets a vector without
     meaning.
 
     Args:
@@ -46,7 +46,8 @@ class StaticEmbedder:
         dimension: The length of every vector.
 
     Raises:
-        ConfigurationError: There is no such table, or it has other tokens.
+        ConfigurationError: There is no such table, or no tokenizer beside it.
+        MissingDriverError: tokenizers is not installed.
     """
 
     def __init__(self, path: str | Path, *, name: str | None = None) -> None:
@@ -60,7 +61,13 @@ class StaticEmbedder:
         self._table: Any = table
         self._rows: Any = tensors.get("mapping", np.arange(len(table)))
         self._weights: Any = tensors.get("weights", np.ones(len(self._rows), np.float32))
-        self._pieces = _read_tokenizer(folder / _TOKENIZER)
+        require("tokenizers", EXTRA, needed_by="StaticEmbedder")
+        try:
+            self._tokenizer = read_tokenizer(folder / _TOKENIZER, _MAX_TOKENS)
+        # tokenizers has no error class of its own.
+        except Exception as error:
+            raise ConfigurationError(f"static: no tokenizer in {folder}: {error}") from error
+        self._unknown: object = getattr(self._tokenizer.model, "unk_token", None)
         self.name = name or folder.resolve().name
         self.dimension = int(table.shape[1])
 
@@ -77,7 +84,10 @@ class StaticEmbedder:
     def _vector(self, text: str) -> list[float]:
         import numpy as np  # noqa: PLC0415 - as above
 
-        ids = np.asarray(self._pieces.ids(text)[:_MAX_TOKENS], dtype=np.intp)
+        whole = text.encode(errors="ignore").decode()
+        found = self._tokenizer.encode(whole, add_special_tokens=False)
+        told = zip(found.ids, found.tokens, strict=True)
+        ids = np.asarray([n for n, token in told if token != self._unknown], dtype=np.intp)
         vector = self._weights[ids] @ self._table[self._rows[ids]].astype(np.float32)
         length = float(np.linalg.norm(vector))
         if not length:
@@ -110,20 +120,3 @@ def _read_tensors(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"static: no table at {path}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigurationError(f"{path} is not a table that can be read") from error
-
-
-def _read_tokenizer(path: Path) -> WordPiece:
-    try:
-        document = orjson.loads(path.read_bytes())
-        model, normalizer = document["model"], document["normalizer"]
-        known = model["type"] == "WordPiece" and normalizer["type"] == "BertNormalizer"
-        if known and normalizer["lowercase"]:
-            unknown = model["unk_token"]
-            return WordPiece({t: i for t, i in model["vocab"].items() if t != unknown})
-    except OSError as error:
-        raise ConfigurationError(f"static: no tokenizer at {path}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise ConfigurationError(f"{path} is not a tokenizer that can be read") from error
-    raise ConfigurationError(
-        f"{path}: its tokens are not BERT's, uncased; use 'model2vec:{path.parent}' instead"
-    )

@@ -1,22 +1,14 @@
 """Supersession: an item ranks above the items it supersedes.
 
 A field of an item links to the items that it supersedes or that supersede it. Only links decide,
-never similarity or age. A link is one of these, or a list of them:
-
-- the key of another item of the same namespace;
-- an object with the `type` and `key` of a versioned record, and the `sequence` of one of its
-  versions. Items hold their own `type`, `key` and `sequence` in fields of these names, as the
-  memory manager writes them. The versions of a record are in one namespace, or the current one is
-  in `(*owner, "current")` and the past ones are in `(*owner, "history", type, key)`; those of two
-  owners are never mixed.
-
-A superseded version is also superseded by the current version, which is not superseded itself. So
-a version that is not among the candidates breaks no chain.
+never similarity or age. A link is the key of another item of the same namespace, or an object with
+the `type` and the `key` of another memory there; or it is a list of these. An item that is not
+among the candidates breaks no chain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple
 
@@ -27,11 +19,8 @@ __all__ = ["Standing", "prefer_successors"]
 
 _FIELDS: Final = Fields()
 
-_Thing = tuple[Namespace, str, str]
-"""A versioned record: its owner, its type and its key."""
-
-_Name = tuple[Hashable, ...]
-"""The name of an item in a link: namespace and key, or a versioned record."""
+_Name = tuple[Namespace, str]
+"""The name of an item: its namespace and its key."""
 
 
 class Standing(NamedTuple):
@@ -58,7 +47,7 @@ def prefer_successors(items: Sequence[StoreItem], *, fields: Fields = _FIELDS) -
         items: A ranking, the best first.
         fields: The names of the fields that hold the links.
     """
-    above = _successors([_Version.of(item, fields) for item in items])
+    above = _successors([_Linked.of(item, fields) for item in items])
     placed: set[int] = set()
     order: list[Standing] = []
     for index in range(len(items)):
@@ -85,66 +74,44 @@ def _with_nearest(
     ]
 
 
-class _Version(NamedTuple):
-    """The names of an item and of its links.
+class _Linked(NamedTuple):
+    """The name of an item, and those of its links.
 
     Attributes:
-        names: The names of the item.
+        name: The name of the item.
         older: The names of the items it supersedes.
         newer: The names of the items that supersede it.
     """
 
-    names: tuple[_Name, ...]
+    name: _Name
     older: tuple[_Name, ...]
     newer: tuple[_Name, ...]
 
     @classmethod
-    def of(cls, item: StoreItem, fields: Fields) -> _Version:
-        told = fields.told(item)
-        key, thing = (item.namespace, item.key), _thing(item.namespace, told)
-        older = tuple(_targets(told, fields.supersedes, item.namespace, thing))
-        newer = tuple(_targets(told, fields.superseded_by, item.namespace, thing))
-        if thing is None:
-            return cls((key,), older, newer)
-        names = key, *_numbered(thing, told)
-        # The current version, which has the name of the record, supersedes all superseded ones.
-        return cls(names, older, (*newer, thing)) if newer else cls((*names, thing), older, ())
-
-
-def _thing(namespace: Namespace, told: Mapping[str, Any]) -> _Thing | None:
-    """Return the record that an item is a version of, if its fields name it."""
-    kind, key = told.get("type"), told.get("key")
-    if not isinstance(kind, str) or not isinstance(key, str):
-        return None
-    if namespace[-3:] == ("history", kind, key):
-        return namespace[:-3], kind, key
-    return (namespace[:-1] if namespace[-1] == "current" else namespace), kind, key
-
-
-def _numbered(thing: _Thing, told: Mapping[str, Any]) -> tuple[_Name, ...]:
-    number = told.get("sequence")
-    return ((*thing, number),) if type(number) is int else ()
+    def of(cls, item: StoreItem, fields: Fields) -> _Linked:
+        told, space = fields.told(item), item.namespace
+        links = (_targets(told, each, space) for each in (fields.supersedes, fields.superseded_by))
+        return cls((space, item.key), *map(tuple, links))
 
 
 def _targets(
-    told: Mapping[str, Any], names: Iterable[str], namespace: Namespace, thing: _Thing | None
+    told: Mapping[str, Any], names: Iterable[str], namespace: Namespace
 ) -> Iterator[_Name]:
     """Yield the targets of an item's links; invalid links are left out."""
-    owner = namespace if thing is None else thing[0]
     written = next((told[name] for name in names if told.get(name) is not None), ())
     for link in written if isinstance(written, list) else (written,):
-        if isinstance(link, str) and link:
-            yield namespace, link
-        elif isinstance(link, dict):
-            kind, key = link.get("type"), link.get("key")
-            if isinstance(kind, str) and isinstance(key, str):
-                target = owner, kind, key
-                yield from _numbered(target, link) or (target,)
+        match link:
+            case {"type": str(kind), "key": str(key)}:
+                yield namespace, f"{kind}:{key}"
+            case str(key) if key:
+                yield namespace, key
+            case _:
+                pass
 
 
-def _successors(versions: Sequence[_Version]) -> dict[int, frozenset[int]]:
+def _successors(items: Sequence[_Linked]) -> dict[int, frozenset[int]]:
     """Return for each item those that supersede it, directly or not, without cycles."""
-    direct = _direct_successors(versions)
+    direct = _direct_successors(items)
     reached = {index: _reached(index, direct) for index in direct}
     return {
         index: frozenset(each for each in found if index not in reached.get(each, ()))
@@ -152,13 +119,13 @@ def _successors(versions: Sequence[_Version]) -> dict[int, frozenset[int]]:
     }
 
 
-def _direct_successors(versions: Sequence[_Version]) -> dict[int, set[int]]:
-    called = _by_name(each.names for each in versions)
-    claimed = _by_name(each.older for each in versions)
+def _direct_successors(items: Sequence[_Linked]) -> dict[int, set[int]]:
+    called = _by_name((each.name,) for each in items)
+    claimed = _by_name(each.older for each in items)
     direct: dict[int, set[int]] = {}
-    for index, version in enumerate(versions):
-        found = {each for name in version.names for each in claimed.get(name, ())}
-        for name in version.newer:
+    for index, item in enumerate(items):
+        found = {*claimed.get(item.name, ())}
+        for name in item.newer:
             # A missing item may be superseded by one that is present.
             found.update(called.get(name, ()) or claimed.get(name, ()))
         if found - {index}:

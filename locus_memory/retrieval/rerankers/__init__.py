@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         list_rerankers,
         register_reranker,
     )
-    from locus_memory.retrieval.rerankers.scale import register_reranker_scale
 
 __all__ = [
     "CrossEncoderReranker",
@@ -30,7 +29,6 @@ __all__ = [
     "get_reranker",
     "list_rerankers",
     "register_reranker",
-    "register_reranker_scale",
 ]
 
 __getattr__, __dir__ = lazy_names(
@@ -42,6 +40,5 @@ __getattr__, __dir__ = lazy_names(
         "get_reranker": "registry",
         "list_rerankers": "registry",
         "register_reranker": "registry",
-        "register_reranker_scale": "scale",
     },
 )

@@ -213,7 +213,7 @@ async def test_a_plan_tells_the_place_of_each_line(make_world):
     assert plan.tokens <= 400
     shown = [each for each in plan.lines if each.outcome in ("stable", "tail")]
     assert plan.items == len(shown)
-    assert all(each.line in plan.block for each in shown)
+    assert all(each.text in plan.block for each in shown)
     assert all(each.tokens == expected_tokens(f"{each.text}\n") for each in plan.lines)
     assert await world.store.list_keys(world.scope.blocks) == []
 

@@ -25,7 +25,7 @@ def real_model():
 def write_table(tmp_path):
     """Write a static table in the layout of Model2Vec and return its folder."""
 
-    def write(tensors, words=WORDS, **tokenizer):
+    def write(tensors, words=WORDS):
         folder = tmp_path / "tiny-table"
         folder.mkdir(exist_ok=True)
         names = {"float32": "F32", "float16": "F16", "int8": "I8", "int64": "I64"}
@@ -41,14 +41,14 @@ def write_table(tmp_path):
         text = json.dumps(header).encode()
         text += b" " * (-len(text) % 8)
         (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + body)
-        (folder / "tokenizer.json").write_text(json.dumps(tokenizer_document(words, **tokenizer)))
+        (folder / "tokenizer.json").write_text(json.dumps(tokenizer_document(words)))
         (folder / "config.json").write_text('{"normalize": true}')
         return folder
 
     return write
 
 
-def tokenizer_document(words, *, kind="WordPiece", lowercase=True):
+def tokenizer_document(words):
     return {
         "version": "1.0",
         "truncation": None,
@@ -59,13 +59,13 @@ def tokenizer_document(words, *, kind="WordPiece", lowercase=True):
             "clean_text": True,
             "handle_chinese_chars": True,
             "strip_accents": None,
-            "lowercase": lowercase,
+            "lowercase": True,
         },
         "pre_tokenizer": {"type": "BertPreTokenizer"},
         "post_processor": None,
         "decoder": None,
         "model": {
-            "type": kind,
+            "type": "WordPiece",
             "unk_token": "[UNK]",
             "continuing_subword_prefix": "##",
             "max_input_chars_per_word": 100,

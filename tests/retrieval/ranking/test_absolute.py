@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_memory.errors import ConfigurationError, InvalidArgumentError
-from locus_memory.retrieval.embedders.scale import Scale, ScaleTable, register_scale, scale_of
+from locus_memory.retrieval.embedders.scale import Scale, known_scale, register_scale, scale_of
 from locus_memory.retrieval.ranking.absolute import (
     Nearness,
     check_min_score,
@@ -20,7 +20,6 @@ from locus_memory.retrieval.ranking.absolute import (
 from locus_memory.retrieval.ranking.absolute import shares_of as passage_shares
 from locus_memory.retrieval.ranking.fields import Fields
 from locus_memory.retrieval.ranking.query import read_query
-from locus_memory.retrieval.rerankers.scale import register_reranker_scale, reranker_scale
 from locus_memory.store.item import StoreItem
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
@@ -160,8 +159,8 @@ def test_models_have_their_own_scales():
     assert scale_of("BAAI/bge-small-en-v1.5") == scale_of("BGE-small-en-v1.5")
     assert scale_of("bge-small-en-v1.5").unrelated > 0.3
     assert scale_of("never measured") == Scale(unrelated=0.3, paraphrase=0.8)
-    assert reranker_scale("ms-marco-MiniLM-L-12-v2").unrelated < 0
-    assert reranker_scale("never measured") is None
+    assert known_scale("ms-marco-MiniLM-L-12-v2").unrelated < 0
+    assert known_scale("never measured") is None
 
 
 def test_a_caller_may_set_a_scale():
@@ -169,21 +168,18 @@ def test_a_caller_may_set_a_scale():
     assert scale_of("me/Mine").place(0.3) == pytest.approx(0.5)
     restore()
     assert scale_of("mine") == scale_of("never measured")
-    undo = register_reranker_scale("mine", unrelated=0, paraphrase=10)
-    assert reranker_scale("mine").place(5) == 0.5
-    undo()
-    assert reranker_scale("mine") is None
+    assert known_scale("mine") is None
 
 
-def test_the_last_registration_wins_and_the_former_comes_back():
-    first, second, third = (Scale(unrelated=each, paraphrase=1) for each in (0.1, 0.2, 0.3))
-    table = ScaleTable({"a": first})
-    undo_second = table.register("a", second)
-    undo_third = table.register("a", third)
+def test_the_last_scale_wins_and_a_built_in_one_comes_back():
+    name = "bge-small-en-v1.5"
+    built_in = scale_of(name)
+    undo_first = register_scale(name, unrelated=0.1, paraphrase=1)
+    undo_second = register_scale(name, unrelated=0.2, paraphrase=1)
+    undo_first()
+    assert scale_of(name).unrelated == 0.2
     undo_second()
-    assert table.of("a") is third
-    undo_third()
-    assert table.of("a") is second
+    assert scale_of(name) is built_in
 
 
 @pytest.mark.parametrize("least", [-0.1, 1.1, math.nan, math.inf, True, "0.5", [], 10**400])

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields, replace
 from datetime import UTC, datetime
 
 import pytest
@@ -169,14 +168,6 @@ def test_word_scores_lie_between_zero_and_one(documents):
 def test_options_that_make_no_sense_are_refused(options):
     with pytest.raises(ConfigurationError):
         SearchOptions(**options)
-
-
-def test_an_older_option_is_read_with_a_warning():
-    with pytest.warns(DeprecationWarning, match="query_words, mmr_balance"):
-        options = SearchOptions(depth=5, query_words=32, mmr_balance=0.5)
-    assert options == SearchOptions(depth=5)
-    assert replace(options, depth=6) == SearchOptions(depth=6)
-    assert len(fields(SearchOptions)) <= 10
 
 
 @pytest.mark.parametrize(

@@ -6,42 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_memory.backends.inmemory import InMemoryStore
-from locus_memory.memory import LLMMemoryManager, Memory, MemoryType
-from locus_memory.retrieval.hybrid import HybridSearch
 from locus_memory.retrieval.ranking.fields import Fields
 from locus_memory.retrieval.ranking.supersession import prefer_successors
 from locus_memory.store.item import StoreItem
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
-OWNER = ("users", "ana")
 
 
 def note(key, namespace=("n",), **links):
     return StoreItem(namespace, key, key, links, NOW, NOW, score=1.0)
-
-
-def past(number, key="town", owner=OWNER, change="update", by=None):
-    link = {"type": "user", "key": key, "change": change}
-    return version(
-        f"{number:012}",
-        (*owner, "history", "user", key),
-        key,
-        sequence=number,
-        superseded_by=link if by is None else link | {"sequence": by},
-    )
-
-
-def current(number, key="town", owner=OWNER, supersedes=None):
-    links = {}
-    if supersedes is not None:
-        links = {"supersedes": {"type": "user", "key": key, "sequence": supersedes}}
-    return version(f"user:{key}", (*owner, "current"), key, sequence=number, **links)
-
-
-def version(name, namespace, key, **metadata):
-    value = {"type": "user", "key": key, "content": "x", "metadata": metadata}
-    return StoreItem(namespace, name, value, {}, NOW, NOW, score=1.0)
 
 
 def order(*items, **options):
@@ -75,69 +48,9 @@ def test_where_each_stands_is_told():
     ]
 
 
-def test_versions_of_a_memory_follow_the_current_one():
-    first, second, now = past(1, by=2), past(2, by=3), current(3, supersedes=2)
-    other = note("other")
-    assert order(first, second, other, now) == [now, second, first, other]
-    # Whether or not those between were found.
-    assert order(first, other, now) == [now, first, other]
-    assert order(first, other, current(9, supersedes=8)) == [current(9, supersedes=8), first, other]
-
-
-@pytest.mark.parametrize("change", ["delete", "evict", "undo"])
-def test_what_was_removed_follows_what_was_written_again(change):
-    gone, now = past(1, change=change), current(2)
-    assert order(gone, now) == [now, gone]
-
-
-def test_what_was_taken_back_follows_what_was_brought_back():
-    undone, now = past(2, change="undo", by=1), current(1)
-    assert order(undone, now) == [now, undone]
-
-
-@pytest.mark.parametrize(
-    "now",
-    [
-        current(2, owner=("users", "bo"), supersedes=1),
-        current(2, owner=("users",), supersedes=1),
-        current(2, key="name", supersedes=1),
-    ],
-)
-def test_versions_of_other_owners_and_keys_never_meet(now):
-    old = past(1, by=2)
-    assert order(old, now) == [old, now]
-
-
-def test_a_name_that_is_like_a_place_is_no_trap():
-    for key in ("current", "history"):
-        old, now = past(1, key=key, by=2), current(2, key=key, supersedes=1)
-        assert order(old, now) == [now, old]
-
-
 def test_one_that_is_not_there_breaks_no_chain():
     items = [note("a", superseded_by="b"), note("c", supersedes="b")]
     assert order(*items) == items[::-1]
-
-
-async def test_what_a_memory_manager_writes_is_understood():
-    store = InMemoryStore()
-    manager = LLMMemoryManager(store)
-    for content in ("Ana lives in the town of Bergen", "Ana moved to a village"):
-        await manager.save([Memory(MemoryType.USER, "home", content)])
-    await manager.save([Memory(MemoryType.USER, "other", "Bo lives in a town")])
-    # A manager keeps past versions out of text search; somebody who wants them puts them there.
-    for namespace in await store.list_namespaces(manager.namespace):
-        await store.put_batch(
-            (namespace, item.key, item.value) for item in await store.scan(namespace)
-        )
-    query = "Ana lives in which town, Bergen?"
-    search = HybridSearch(store)
-    result = await search.search(manager.namespace, query, recursive=True, explain=True)
-    assert [hit.text for hit in result][:2] == [
-        "Ana moved to a village",
-        "Ana lives in the town of Bergen",
-    ]
-    assert result[1].parts.superseded_by == "user:home"
 
 
 def test_fields_say_where_the_links_are():
@@ -151,7 +64,7 @@ def test_fields_say_where_the_links_are():
     [None, 5, True, "", [], [[["b"]]], {}, {"type": 1, "key": []}, [None, {"key": 2}]],
 )
 def test_what_is_no_link_changes_nothing(link):
-    items = [note("a", superseded_by=link), note("b"), past(1), note("c", supersedes=link)]
+    items = [note("a", superseded_by=link), note("b"), note("c", supersedes=link)]
     assert order(*items) == items
 
 
@@ -210,17 +123,13 @@ def test_without_links_nothing_moves(keys):
     ]
 
 
-@settings(deadline=None, max_examples=100)
-@given(st.permutations(range(1, 9)), st.sets(st.integers(1, 8)))
-def test_a_history_is_in_its_order(numbers, missing):
-    chain = [past(number, by=number + 1) for number in range(1, 8)] + [current(8, supersedes=7)]
-    items = [chain[number - 1] for number in numbers if number not in missing or number == 8]
-    found = order(*items)
-    assert len(found) == len(items)
-    assert found[0] == chain[-1]
+def test_a_memory_links_to_another_by_type_and_key():
+    old = note("user:town")
+    new = note("user:home", supersedes={"type": "user", "key": "town", "sequence": 3})
+    own = note("user:job", supersedes={"type": "user", "key": "job", "sequence": 1})
+    assert order(old, own, new) == [new, old, own]
 
 
-def test_a_long_history_takes_no_time():
-    chain = [past(number, by=number + 1) for number in range(1, 500)]
-    found = order(*chain, current(500, supersedes=499))
-    assert [item.value["metadata"]["sequence"] for item in found] == [*range(500, 0, -1)]
+def test_a_long_chain_takes_no_time():
+    chain = [note(f"{number}", superseded_by=f"{number + 1}") for number in range(500)]
+    assert order(*chain) == chain[::-1]

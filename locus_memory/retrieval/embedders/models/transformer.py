@@ -130,7 +130,8 @@ class Transformer(Resource):
     def _load(self) -> tuple[Any, Any]:
         if self._loaded is None:
             try:
-                self._loaded = self._make_session(), self._make_tokenizer()
+                tokenizer = read_tokenizer(self._files.tokenizer, self._max_tokens)
+                self._loaded = self._make_session(), tokenizer
             # Neither library has its own error class to catch.
             except Exception as error:
                 raise ConfigurationError(
@@ -150,11 +151,17 @@ class Transformer(Resource):
             str(self._files.model), options, providers=["CPUExecutionProvider"]
         )
 
-    def _make_tokenizer(self) -> Any:
-        tokenizer = require("tokenizers", EXTRA).Tokenizer.from_file(str(self._files.tokenizer))
-        tokenizer.no_padding()
-        tokenizer.enable_truncation(self._max_tokens)
-        return tokenizer
+
+def read_tokenizer(path: Path, max_tokens: int) -> Any:
+    """Return the tokenizer of a `tokenizer.json`, which cuts longer texts.
+
+    Raises:
+        MissingDriverError: tokenizers is not installed.
+    """
+    tokenizer = require("tokenizers", EXTRA).Tokenizer.from_file(str(path))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(max_tokens)
+    return tokenizer
 
 
 class LocalModel(Resource):
