@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -228,7 +228,7 @@ async def nearest_thread(checkpointer: BaseCheckpointer, name: str) -> str:
 
 
 @asynccontextmanager
-async def naming_nearest(backend: Backend) -> AsyncIterator[None]:
+async def naming_nearest(backend: Backend) -> AsyncGenerator[None]:
     """Add the nearest thread to the error about one that is not there."""
     try:
         yield
