@@ -112,9 +112,10 @@ def test_a_delta_with_its_result_gives_the_same(old, new):
 
 def test_an_edited_string_is_that_of_the_result():
     """A later comparison with a long text of the caller's finds the same object."""
-    old: Any = {"m": ["kept", {"n": 1}, {"text": "a text that is long enough to be spliced"}]}
+    text = "a text that is long enough to be spliced"
+    old: Any = {"m": ["kept", {"n": 1}, "anchor", {"n": 1, "text": text}]}
     new: Any = copy.deepcopy(old)
-    new["m"][1:2] = [{"more": "elements"}, {"of": "the list"}]
+    new["m"][1:2] = ["more elements", "of the list"]
     new["m"][-1]["text"] += ", and that grew"
     applied = apply(old, stored(diff(old, new)), new)
     assert applied == new
