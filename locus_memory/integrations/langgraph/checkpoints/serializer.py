@@ -20,7 +20,6 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import (
     _DeltaSnapshot as DeltaSnapshot,  # pyright: ignore[reportPrivateUsage] - its only name
 )
-from langgraph.types import Send
 from typing_extensions import override
 
 from locus_memory._internal.quoting import quote, shorten
@@ -255,8 +254,8 @@ def _member(stored: Any) -> Any:
 
 
 def _of_several(kind: Callable[..., Any], stored: Any) -> Any:
-    if kind is Send and len(stored) > _SEND_FIELDS:
-        return Send(stored[0], stored[1], timeout=stored[2])
+    if len(stored) > _SEND_FIELDS and kind is _imported(_SEND):
+        return kind(stored[0], stored[1], timeout=stored[2])
     return kind(*stored)
 
 
@@ -308,6 +307,7 @@ length of the text, so that prose with these words is seldom read back."""
 
 _KEYS: Final = ormsgpack.OPT_NON_STR_KEYS
 _PARTS: Final = 3
+_SEND: Final = ("langgraph.types", "Send")
 _SEND_FIELDS: Final = 2
 _LONGEST_TYPE: Final = 64
 """The characters of the type of an array; a longer one takes numpy seconds to read."""
