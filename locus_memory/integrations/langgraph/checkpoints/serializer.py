@@ -95,12 +95,18 @@ class StrictSerializer(JsonPlusSerializer):
         """Return the type and the bytes of a value.
 
         Raises:
+            StateTypeError: As for `dumps_other`.
+        """
+        plain = packed(obj)
+        return self.dumps_other(obj) if plain is None else ("msgpack", plain)
+
+    def dumps_other(self, obj: Any) -> tuple[str, bytes]:
+        """Return the type and the bytes of a value for which `packed` has none.
+
+        Raises:
             StateTypeError: It could not be read again: an array of objects, or a set with a member
                 that has a list in the place of a tuple then.
         """
-        plain = None if obj is None or isinstance(obj, bytes | bytearray) else packed(obj)
-        if plain is not None:
-            return "msgpack", plain
         kind, content = super().dumps_typed(obj)
         if kind == "msgpack" and any(mark in content for mark in _DOUBTFUL):
             try:
