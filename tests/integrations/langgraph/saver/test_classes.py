@@ -405,5 +405,7 @@ with LocusSaver("memory") as saver:
     print(saver.get_tuple(config).checkpoint["channel_values"]["said"])
 print([name for name in ("langgraph.pregel", "langgraph.graph") if name in sys.modules])
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
     assert done.stdout == "{1, 2}\n[]\n", done.stderr
