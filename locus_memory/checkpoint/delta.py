@@ -74,8 +74,14 @@ def diff(old: Any, new: Any, *, plain: bool = False, texts: Container[str] = ())
     return None if same(old, new) else ["=", new]
 
 
-def apply(document: Any, delta: Any) -> Any:
+def apply(document: Any, delta: Any, result: Any = None) -> Any:
     """Return `document` with `delta` applied; neither is changed, unchanged parts are shared.
+
+    Args:
+        document: A JSON document.
+        delta: The delta.
+        result: What it leads to, if that is known: then the strings of it are shared, rather than
+            made once more.
 
     Raises:
         CheckpointError: The delta was not made for this document.
@@ -83,7 +89,7 @@ def apply(document: Any, delta: Any) -> Any:
     if delta is None:
         return document
     try:
-        return _APPLY[delta[0]](document, *delta[1:])
+        return _APPLY[delta[0]](document, result, *delta[1:])
     except (AttributeError, IndexError, KeyError, TypeError) as error:
         raise CheckpointError("the delta does not fit the state it is applied to") from error
 
@@ -123,7 +129,7 @@ def _diff_objects(
     if texts is _ALL:
         # Most objects only grow: their values are compared as lists, without a search for a key.
         aligned = common_prefix([*old], [*new], eq)
-        start = common_prefix([*old.values()][:aligned], [*new.values()], eq)
+        start = common_prefix([*islice(old.values(), aligned)], [*new.values()], eq)
         names, values = islice(new, start, None), islice(new.values(), start, None)
         differs = map(ne, map(old.get, names, repeat(_NOTHING)), values)
         changed = compress(islice(new.items(), start, None), differs)
@@ -147,17 +153,18 @@ def _diff_objects(
 
 
 def _apply_object(
-    document: dict[str, Any], patches: dict[str, Any], dropped: Sequence[str] = ()
+    document: dict[str, Any], result: Any, patches: dict[str, Any], dropped: Sequence[str] = ()
 ) -> dict[str, Any]:
-    result = document.copy()
+    patched = document.copy()
     for key in dropped:
-        result.pop(key, None)
+        patched.pop(key, None)
     for key, delta in patches.items():
         if delta is not None and delta[0] == "=":
-            result[key] = delta[1]
+            patched[key] = delta[1]
         else:
-            result[key] = apply(document.get(key), delta)
-    return result
+            known = None if result is None else result[key]
+            patched[key] = apply(document.get(key), delta, known)
+    return patched
 
 
 def _diff_lists(old: list[Any], new: list[Any], *, plain: bool) -> Any:
@@ -315,25 +322,26 @@ def _backwards(index: int | None, previous: list[int | None]) -> Iterator[int]:
         index = previous[index]
 
 
-def _apply_list(document: list[Any], steps: list[Any]) -> list[Any]:
-    result: list[Any] = []
+def _apply_list(document: list[Any], result: Any, steps: list[Any]) -> list[Any]:
+    patched: list[Any] = []
     position = 0
     for step in steps:
-        if not result and not isinstance(step, list | dict) and step > 0:
-            result = document[position : position + step]  # most lists only grow: copy once
+        if not patched and not isinstance(step, list | dict) and step > 0:
+            patched = document[position : position + step]  # most lists only grow: copy once
             position += step
         elif isinstance(step, list):
-            result += step
+            patched += step
         elif isinstance(step, dict):
-            result.append(apply(document[position], step["~"]))
+            known = None if result is None else result[len(patched)]
+            patched.append(apply(document[position], step["~"], known))
             position += 1
         else:
             if step > 0:
-                result += document[position : position + step]
+                patched += document[position : position + step]
             position += abs(step)
         if position > len(document):
             raise IndexError(position)
-    return result
+    return patched
 
 
 def _diff_strings(old: str, new: str) -> Any:
@@ -360,14 +368,16 @@ def _common_start(left: str, right: str) -> int:
     return low
 
 
-def _apply_string(document: str, start: int, dropped: int, text: str) -> str:
+def _apply_string(document: str, result: Any, start: int, dropped: int, text: str) -> str:
     if start + dropped > len(document):
         raise IndexError(start + dropped)
+    if result is not None:
+        return str(result)
     return document[:start] + text + document[start + dropped :]
 
 
 _APPLY: dict[str, Callable[..., Any]] = {
-    "=": lambda _, value: value,
+    "=": lambda _, __, value: value,
     "d": _apply_object,
     "l": _apply_list,
     "s": _apply_string,

@@ -8,6 +8,7 @@ import json
 import time
 import zlib
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import orjson
 from conversations import Talk
 from rows import Row, typical
+from shapes import SHAPES, states_of
 
 from locus_memory.backends.sqlite.checkpoints import SQLiteCheckpointer
 from locus_memory.messages import Message
@@ -104,6 +106,40 @@ async def _growth(
         ),
         Row(f"longest stall of the event loop, {kind}, ms", stalls.worst * 1e3, 20),
     ]
+
+
+async def saves_of_shapes(folder: Path) -> list[Row]:
+    """2,000 saves of each shape of state: how much processor time a save takes more at their end.
+
+    A short thread and a long one are saved in turns, so whatever else runs slows both of them down.
+    """
+    rows = []
+    for number, shape in enumerate(SHAPES):
+        async with SQLiteCheckpointer(folder / f"shape{number}.db", state_type=None) as made:
+            gc.collect()
+            gc.freeze()
+            short, long = (states_of(shape, 2000) for _ in range(2))
+            for states, thread, count in ((short, "short", 50), (long, "long", 1850)):
+                for state in islice(states, count):
+                    await made.save(state, thread)
+            taken: dict[str, list[float]] = {"short": [], "long": []}
+            for pair in islice(zip(short, long, strict=False), 150):
+                for state, thread in zip(pair, taken, strict=True):
+                    start = time.process_time()
+                    await made.save(state, thread)
+                    taken[thread].append(time.process_time() - start)
+            gc.unfreeze()
+            assert await made.load("long") == pair[1]
+        early, late = map(median, taken.values())
+        rows.append(
+            Row(
+                f"processor time of a save, {shape.name}, turns 1,850 to 2,000 / 50 to 200",
+                late / early,
+                2.5,
+                f"{late * 1e6:.0f} us / {early * 1e6:.0f} us",
+            )
+        )
+    return rows
 
 
 async def against_raw(folder: Path) -> list[Row]:

@@ -10,7 +10,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from checkpoints import against_raw, cold_load, large_states, saves, sizes
+from checkpoints import (
+    against_raw,
+    cold_load,
+    large_states,
+    saves,
+    saves_of_shapes,
+    sizes,
+)
 from conversation_managers import applied, asks
 from documents import documents
 from documents_unseen import source_documents, unseen_documents
@@ -32,6 +39,7 @@ from vector_types import vector_types
 MEASURES = (
     sizes,
     saves,
+    saves_of_shapes,
     against_raw,
     cold_load,
     large_states,

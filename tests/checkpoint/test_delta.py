@@ -103,6 +103,25 @@ def test_an_edited_string(old, added, start, dropped):
     check(old, old[:start] + added + old[start + dropped :])
 
 
+@pytest.mark.slow
+@EXACT
+@given(DOCUMENTS, DOCUMENTS)
+def test_a_delta_with_its_result_gives_the_same(old, new):
+    assert same(apply(old, stored(diff(old, new)), new), new)
+
+
+def test_an_edited_string_is_that_of_the_result():
+    """A later comparison with a long text of the caller's finds the same object."""
+    text = "a text that is long enough to be spliced"
+    old: Any = {"m": ["kept", {"n": 1}, "anchor", {"n": 1, "text": text}]}
+    new: Any = copy.deepcopy(old)
+    new["m"][1:2] = ["more elements", "of the list"]
+    new["m"][-1]["text"] += ", and that grew"
+    applied = apply(old, stored(diff(old, new)), new)
+    assert applied == new
+    assert applied["m"][-1]["text"] is new["m"][-1]["text"]
+
+
 def test_the_same_is_none():
     document = {"a": [1, {"b": "text"}], "c": None}
     assert diff(document, copy.deepcopy(document)) is None

@@ -77,7 +77,8 @@ def draft(
     try:
         change = diff(newest.document, state, plain=newest.plain, texts=newest.texts)
         encoded, copied = (dumps(change), change) if is_owned else _copied(change)
-        document = apply(newest.document, copied)
+        # The strings of the state, so that the next comparison finds the same objects.
+        document = apply(newest.document, copied, state)
         if base is not newest:
             encoded = dumps(diff(base.document, document, plain=base.plain))
     except (ValueNotSerializableError, orjson.JSONEncodeError, RecursionError):

@@ -33,7 +33,8 @@ MESSAGES: Final[Mapping[tuple[str, str], type[BaseMessage]]] = {
 }
 """The classes of messages, by their names in LangGraph's serializer."""
 
-_KINDS: Final = frozenset(MESSAGES.values())
+_KINDS: Final = {kind: name for name, kind in MESSAGES.items()}
+_BYTES: Final = (bytes, bytearray)
 _ONLY_PLAIN: Final = (
     ormsgpack.OPT_NON_STR_KEYS
     | ormsgpack.OPT_PASSTHROUGH_DATACLASS
@@ -138,8 +139,11 @@ def packed(value: Any) -> bytes | None:
     """Return plain data and messages as the MessagePack that LangGraph's serializer writes.
 
     Returns:
-        `None` for a value that is, or holds, something else.
+        `None` for a value that is, or holds, something else, or is of a type that the serializer
+        writes in another way: `None` and bytes.
     """
+    if value is None or type(value) in _BYTES:
+        return None
     try:
         return ormsgpack.packb(value, default=_packed_message, option=_ONLY_PLAIN)
     except ormsgpack.MsgpackEncodeError:
@@ -147,10 +151,10 @@ def packed(value: Any) -> bytes | None:
 
 
 def _packed_message(value: Any) -> ormsgpack.Ext:
-    kind: type = type(value)
-    if kind not in _KINDS or value.__pydantic_extra__:
+    name = _KINDS.get(type(value))
+    if name is None or value.__pydantic_extra__:
         raise TypeError
-    parts = kind.__module__, kind.__name__, value.__dict__, "model_validate_json"
+    parts = *name, value.__dict__, "model_validate_json"
     return ormsgpack.Ext(jsonplus.EXT_PYDANTIC_V2, ormsgpack.packb(parts, option=_ONLY_PLAIN))
 
 

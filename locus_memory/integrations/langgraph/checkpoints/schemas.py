@@ -17,33 +17,54 @@ from enum import Enum
 from functools import cache
 from itertools import compress
 from types import FrameType
-from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    TypeAlias,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 from weakref import WeakKeyDictionary
 
-from langgraph.pregel import Pregel  # pyright: ignore[reportMissingTypeStubs] - it is typed
 from pydantic import BaseModel
 from typing_extensions import is_typeddict
+
+if TYPE_CHECKING:
+    # Not at run time: it takes longer to load than the rest of the saver.
+    from langgraph.pregel import Pregel  # pyright: ignore[reportMissingTypeStubs] - it is typed
 
 __all__ = ["ClassName", "Graph", "calling_graph", "classes_in", "classes_of", "living_classes"]
 
 ClassName = tuple[str, str]
 """A class by its name in LangGraph's serializer: module and name."""
 
-Graph = Pregel[Any, Any, Any, Any]
+Graph: TypeAlias = "Pregel[Any, Any, Any, Any]"
 
 _known: WeakKeyDictionary[Graph, Mapping[ClassName, type]] = WeakKeyDictionary()
 
 
 def calling_graph() -> Graph | None:
     """Return the innermost graph among the callers; `None` if there is none."""
-    frame: FrameType | None = inspect.currentframe()
+    kinds = _kinds()
+    frame: FrameType | None = inspect.currentframe() if kinds else None
     while frame is not None:
         if frame.f_code.co_varnames[:1] == ("self",):
             caller = frame.f_locals.get("self")
-            if isinstance(caller, Pregel):
-                return caller
+            if isinstance(caller, kinds):
+                return cast("Graph", caller)
         frame = frame.f_back
     return None
+
+
+def _kinds() -> tuple[type, ...]:
+    """Return the class of all graphs; nothing in a process that has not loaded it, and no graph."""
+    loaded = sys.modules.get("langgraph.pregel")
+    kind = getattr(loaded, "Pregel", None)
+    return () if kind is None else (kind,)
 
 
 def classes_of(graph: Graph) -> Mapping[ClassName, type]:
@@ -65,7 +86,7 @@ def living_classes() -> Callable[[], Mapping[ClassName, type]]:
 
 def _living_graphs() -> list[Graph]:
     """Return all graphs of the process, without a check of each object's ancestors."""
-    kinds: list[type] = [Pregel]
+    kinds = [*_kinds()]
     for kind in kinds:
         kinds += kind.__subclasses__()
     # By id: a metaclass may make its types unhashable.

@@ -20,7 +20,6 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import (
     _DeltaSnapshot as DeltaSnapshot,  # pyright: ignore[reportPrivateUsage] - its only name
 )
-from langgraph.types import Send
 from typing_extensions import override
 
 from locus_memory._internal.quoting import quote, shorten
@@ -96,12 +95,18 @@ class StrictSerializer(JsonPlusSerializer):
         """Return the type and the bytes of a value.
 
         Raises:
+            StateTypeError: As for `dumps_other`.
+        """
+        plain = packed(obj)
+        return self.dumps_other(obj) if plain is None else ("msgpack", plain)
+
+    def dumps_other(self, obj: Any) -> tuple[str, bytes]:
+        """Return the type and the bytes of a value for which `packed` has none.
+
+        Raises:
             StateTypeError: It could not be read again: an array of objects, or a set with a member
                 that has a list in the place of a tuple then.
         """
-        plain = None if obj is None or isinstance(obj, bytes | bytearray) else packed(obj)
-        if plain is not None:
-            return "msgpack", plain
         kind, content = super().dumps_typed(obj)
         if kind == "msgpack" and any(mark in content for mark in _DOUBTFUL):
             try:
@@ -255,8 +260,8 @@ def _member(stored: Any) -> Any:
 
 
 def _of_several(kind: Callable[..., Any], stored: Any) -> Any:
-    if kind is Send and len(stored) > _SEND_FIELDS:
-        return Send(stored[0], stored[1], timeout=stored[2])
+    if len(stored) > _SEND_FIELDS and kind is _imported(_SEND):
+        return kind(stored[0], stored[1], timeout=stored[2])
     return kind(*stored)
 
 
@@ -308,6 +313,7 @@ length of the text, so that prose with these words is seldom read back."""
 
 _KEYS: Final = ormsgpack.OPT_NON_STR_KEYS
 _PARTS: Final = 3
+_SEND: Final = ("langgraph.types", "Send")
 _SEND_FIELDS: Final = 2
 _LONGEST_TYPE: Final = 64
 """The characters of the type of an array; a longer one takes numpy seconds to read."""

@@ -27,6 +27,7 @@ from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from locus_memory.errors import CheckpointCorruptError
+from locus_memory.integrations.langgraph.checkpoints.messages import packed
 from locus_memory.integrations.langgraph.checkpoints.serializer import (
     DeltaSnapshot,
     StrictSerializer,
@@ -82,7 +83,13 @@ def has_messages(value: Any, depth: int = _DEPTH) -> bool:
 
 def encode_leaf(serde: SerializerProtocol, value: Any) -> Tree:
     """Return a value that is not split into parts as a tree."""
-    kind, data = serde.dumps_typed(value)
+    if isinstance(serde, StrictSerializer):
+        plain = packed(value)
+        if plain is not None:
+            return plain
+        kind, data = serde.dumps_other(value)
+    else:
+        kind, data = serde.dumps_typed(value)
     if kind == "null" and not data:
         return None
     # LangGraph's serializer returns a `bytearray` unchanged.

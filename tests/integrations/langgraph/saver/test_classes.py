@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import subprocess
+import sys
 from collections.abc import Sequence
 from enum import Enum
 from typing import Annotated, Any, Generic, NamedTuple, NewType, Optional, TypeVar
@@ -387,3 +389,23 @@ async def test_versions_that_are_texts_go_on_as_texts(saver):
     assert saver.get_next_version(7, None) == 8
     nines = f"{9:032}.0.5"
     assert nines < saver.get_next_version(nines, None) != saver.get_next_version(nines, None)
+
+
+def test_a_process_without_a_graph_does_not_load_one():
+    """The classes of a graph take longer to load than the saver, and a graph loads them itself."""
+    program = """
+import sys
+from langgraph.checkpoint.base import empty_checkpoint
+from locus_memory.integrations.langgraph import LocusSaver
+
+with LocusSaver("memory") as saver:
+    config = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    checkpoint = empty_checkpoint() | {"channel_values": {"said": {1, 2}}}
+    saver.put(config, checkpoint, {}, {})
+    print(saver.get_tuple(config).checkpoint["channel_values"]["said"])
+print([name for name in ("langgraph.pregel", "langgraph.graph") if name in sys.modules])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "{1, 2}\n[]\n", done.stderr
