@@ -159,7 +159,9 @@ class ThreadRun:
         """Return the user of the thread, or the given one if the thread has none."""
         owner: str | None = self.state.metadata.get("user_id")
         if user_id is not None and owner not in (None, user_id):
-            raise InvalidArgumentError(f"thread {quote(self.thread_id)} is another user's")
+            raise InvalidArgumentError(
+                f"thread {quote(self.thread_id)} is another user's: give it another thread_id"
+            )
         if user_id is None and owner is not None and not inherit_user:
             raise InvalidArgumentError(
                 f"thread {quote(self.thread_id)} belongs to a user, and this run names none: pass"

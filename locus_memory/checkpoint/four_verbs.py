@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from locus_memory._internal.running.turns import turns_of
 from locus_memory.checkpoint.base import UNSET, Unset
-from locus_memory.checkpoint.record import Record, RecordHead, optional_fields
+from locus_memory.checkpoint.record import Record, RecordHead
 from locus_memory.checkpoint.storage import (
     DeltaStorage,
     check_parent,
@@ -272,7 +272,9 @@ def _record_of(thread_id: str, checkpoint_id: str, data: bytes) -> Record:
     head, _, payload = data.partition(b"\n")
     try:
         parts = orjson.loads(head)
-        parts |= optional_fields(parts["forked_from"])
+        if parts["forked_from"] is not None:
+            thread, checkpoint = parts["forked_from"]
+            parts["forked_from"] = thread, checkpoint
         record = Record(**parts, payload=payload)
         if (record.thread_id, record.checkpoint_id) == (thread_id, checkpoint_id):
             return record

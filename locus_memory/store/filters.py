@@ -307,5 +307,5 @@ _OPERATORS: Final[Mapping[str, tuple[Callable[[str, Any], None], Callable[[Any, 
 existing field satisfies it, given the field's value and the operand.
 
 `$ne` and `$nin` are parsed as negations, which a missing field satisfies. Only PostgreSQL has to
-translate each operator; SQLite and OpenSearch leave one that they do not know to `matches`.
+translate each operator; SQLite, OpenSearch and Oracle leave one that they do not know to `matches`.
 """

@@ -125,6 +125,8 @@ class _Run:
             return marker
         if target is None:
             async for namespace in all_namespaces(source):
+                if namespace == MARKER:
+                    continue
                 raise ConfigurationError(
                     f"the target has no store for the items of {list(namespace)}: name another "
                     "target, or pass --only threads (only='threads')"

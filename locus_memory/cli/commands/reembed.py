@@ -11,7 +11,7 @@ import typer
 from locus_memory.cli.options.models import EmbedderOption, open_embedder
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.progress import shown_progress
-from locus_memory.cli.printing.tables import print_table
+from locus_memory.cli.printing.tables import print_report
 from locus_memory.inspection.names import (
     Labels,
     format_namespace,
@@ -108,4 +108,4 @@ def _show(progress: Progress, task: TaskID, report: ReembedReport) -> None:
 def _render(console: Console, *, report: ReembedReport) -> None:
     names = ["embedded", "current", "skipped", "left", "total"]
     row = [getattr(report, name) for name in names]
-    print_table(console, [f">{name}" for name in names], [row])
+    print_report(console, [f">{name}" for name in names], row)

@@ -29,7 +29,7 @@ from locus_memory.inspection.text import moment, number, snippet, visible_name
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Cell", "Cut", "print_records", "print_table"]
+__all__ = ["Cell", "Cut", "print_records", "print_report", "print_table"]
 
 _GAP = 2
 _NARROWEST = 16
@@ -83,6 +83,12 @@ def print_table(
         _print_stacked(output, columns, cells)
     else:
         output.print(_table(output, columns, cells))
+
+
+def print_report(output: Console, columns: Sequence[str], row: Sequence[Cell]) -> None:
+    """Print the figures of one report; on a pipe, each is a line with its title before it."""
+    records = [[_name(title), cell] for title, cell in zip(columns, row, strict=True)]
+    print_table(output, columns, [row], records=records)
 
 
 def print_records(output: Console, records: Sequence[Sequence[Cell]]) -> None:

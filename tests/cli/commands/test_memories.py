@@ -165,6 +165,18 @@ def test_a_mistyped_thread_is_told_the_nearest_one(chat, fails, run):
     assert "mean" not in fails(1, "show", "zebra")
 
 
+def test_a_new_key_that_is_like_another_is_told(ok, run):
+    ok("remember", "--key", "home", "Lives in Rome.")
+    assert ok("remember", "--key", "home", "Lives in Oslo.").err == ""
+    assert "did you mean 'home'?" in run("remember", "--key", "hoem", "Lives in Bonn.").err
+    assert ok("remember", "--key", "boat", "Has a boat.").err == ""
+
+
+def test_without_facts_it_says_that_words_are_kept(ok):
+    ok("chat", "t", "--user", "ada", "--scripted", stdin="Ich esse keine Nüsse.\n".encode())
+    assert "recall QUERY finds what was said" in ok("memories", "--user", "ada").out
+
+
 @pytest.mark.parametrize(
     ("typed", "known"), [("JOSE GARCIA", "José García"), ("jose", "José García"), ("ZOË", "zoe")]
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from locus_memory.cli.printing.output import note
 from locus_memory.cli.printing.progress import one_bar
-from locus_memory.cli.printing.tables import print_table
+from locus_memory.cli.printing.tables import print_report
 from locus_memory.inspection.errors import CommandError, UsageError
 from locus_memory.inspection.text import number, visible_name
 from locus_memory.transfer.chats.files import has_chats
@@ -73,7 +73,7 @@ def _tell(show: Callable[..., None], at: Progress) -> None:
 
 def _render_export(console: Console, manifest: Manifest) -> None:
     row = [manifest.count("items"), manifest.count("thread"), len(manifest.entries)]
-    print_table(console, [">items", ">checkpoints", ">files"], [row])
+    print_report(console, [">items", ">checkpoints", ">files"], row)
 
 
 def import_archive(session: Session, path: str) -> None:
@@ -113,4 +113,4 @@ def _render_import(console: Console, report: ImportReport) -> None:
         report.known_checkpoints,
         report.kept_items,
     ]
-    print_table(console, columns, [row])
+    print_report(console, columns, row)

@@ -12,7 +12,7 @@ import typer
 
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.output import note
-from locus_memory.cli.printing.tables import print_table
+from locus_memory.cli.printing.tables import print_report
 from locus_memory.inspection.errors import CommandError, UsageError
 from locus_memory.inspection.text import visible_name
 
@@ -89,4 +89,4 @@ def _answer(session: Session, report: BackupReport) -> None:
 
 def _render(console: Console, report: BackupReport) -> None:
     columns = ["file", ">bytes", ">items", ">checkpoints"]
-    print_table(console, columns, [[report.path, report.size, report.items, report.checkpoints]])
+    print_report(console, columns, [report.path, report.size, report.items, report.checkpoints])

@@ -13,7 +13,7 @@ from locus_memory.cli.options.models import open_embedder
 from locus_memory.cli.options.session import Session, WithJson, opened_backend
 from locus_memory.cli.printing.output import note, remark
 from locus_memory.cli.printing.progress import one_bar
-from locus_memory.cli.printing.tables import Cell, print_table
+from locus_memory.cli.printing.tables import Cell, print_report, print_table
 from locus_memory.inspection.errors import CommandError, UsageError
 from locus_memory.inspection.names import format_namespace
 from locus_memory.inspection.text import number, visible_name
@@ -133,7 +133,7 @@ def _render(console: Console, report: MigrationReport) -> None:
         report.deleted_items,
         report.deleted_threads,
     ]
-    print_table(console, columns, [row])
+    print_report(console, columns, row)
     if report.dry_run:
         remark(console, "nothing was written")
     if report.kept_items:

@@ -26,7 +26,7 @@ from locus_memory.cli.options.memories import (
 )
 from locus_memory.cli.options.session import Session
 from locus_memory.cli.printing.memories import print_memories, print_versions
-from locus_memory.cli.printing.output import remark
+from locus_memory.cli.printing.output import note, remark
 from locus_memory.inspection.errors import CommandError, UsageError
 from locus_memory.inspection.memories import (
     Row,
@@ -117,10 +117,13 @@ def list_memories(
         if not document["total"] and not all_users:
             alike = get_close_matches((user or "")[:LONGEST], known)
             document["others"] = [] if user in known else alike or known
-        if document["total"] or not query or all_users:
+        if document["total"] or all_users:
             return document, ""
         scoped = manager if user is None else manager.for_user(user)
-        return document, await _nearest_word(scoped, query)
+        if query:
+            return document, await _nearest_word(scoped, query)
+        words = await backend.store.list_namespaces((*scoped.namespace, "transcript"), 1)
+        return document, "; recall QUERY finds what was said" if words else ""
 
     document, hint = session.run(work)
     render = partial(
@@ -286,7 +289,7 @@ def remember(
     if found is not None:
         raise CommandError(f"this looks like a secret ({found}): pass --force to save it")
     work = partial(
-        remember_sentence,
+        _remember,
         content=content,
         key=key,
         kind=None if kind is None else kind.value,
@@ -298,6 +301,17 @@ def remember(
         _render_remembered,
         create=True,
     )
+
+
+async def _remember(
+    manager: LLMMemoryManager, sources: Sources, *, key: str | None, **asked: Any
+) -> Row:
+    """Save a memory; a note tells of a key that is like one that was named and is new."""
+    known = [each.key async for each in manager.memories()]
+    saved = await remember_sentence(manager, sources, key=key, **asked)
+    if key is not None and saved["key"] not in known and (told := near(saved["key"], known)):
+        note(f"a new key{told}")
+    return saved
 
 
 def _render_remembered(console: Console, *, document: dict[str, Any]) -> None:
