@@ -85,7 +85,8 @@ def moment_in(value: object, zone: tzinfo | None, name: str = "a moment") -> dat
         return (read if read.tzinfo else read.replace(tzinfo=zone)).astimezone(UTC)
     except (ValueError, OverflowError, OSError) as error:
         raise InvalidArgumentError(
-            f"{name} is a datetime or ISO 8601 or seconds since the epoch, not {quote(value)}"
+            f"{name} is a datetime, ISO 8601 such as 2026-05-12, or seconds since the epoch, "
+            f"not {quote(value)}"
         ) from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import suppress
+from enum import Enum
 from typing import Any
 
 import orjson
@@ -51,6 +52,17 @@ _STRICT = (
 )
 
 
+def _plain(value: Any) -> str:
+    """Return a text of a subclass as a text, such as the one of LangChain's messages.
+
+    Raises:
+        TypeError: It is no text, or a member of an enumeration.
+    """
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return str.__str__(value)
+    raise TypeError
+
+
 def encode_json(value: Any) -> bytes:
     """Return `value` as JSON that decodes to an equal value.
 
@@ -68,7 +80,7 @@ def round_trip(value: Any) -> tuple[bytes, Any]:
         ValueNotSerializableError: As for `encode_json`.
     """
     try:
-        encoded = orjson.dumps(value, option=_STRICT)
+        encoded = orjson.dumps(value, _plain, option=_STRICT)
         # orjson writes NaN as null and a tuple as a list, silently: compare.
         decoded = orjson.loads(encoded)
         if decoded == value:
@@ -126,7 +138,7 @@ def _refuse(value: Any, path: str) -> None:
 
 def _refuse_leaf(value: Any, path: str) -> None:
     with suppress(TypeError, ValueError, RecursionError):
-        if orjson.loads(orjson.dumps(value, option=_STRICT)) == value:
+        if orjson.loads(orjson.dumps(value, _plain, option=_STRICT)) == value:
             return
     raise ValueNotSerializableError(path, _reason(value))
 

@@ -127,6 +127,21 @@ def test_the_path_of_what_is_not_json(value, path):
         round_trip(value)
 
 
+def test_a_text_of_a_subclass_is_kept_as_a_text():
+    """The text of a message of LangChain is one."""
+
+    class Accessor(str):  # noqa: SLOT000 - as LangChain has it
+        def __str__(self):
+            return "something else"
+
+    encoded, copy = round_trip({"text": Accessor("Grüezi"), "list": [Accessor("a")]})
+    assert copy == {"text": "Grüezi", "list": ["a"]} == decode_json(encoded)
+    assert type(copy["text"]) is str
+    with pytest.raises(ValueNotSerializableError) as caught:
+        round_trip({"text": Accessor("a"), "when": math.nan})
+    assert caught.value.path == "$.when"
+
+
 class Point(BaseModel):
     x: int
 

@@ -30,6 +30,7 @@ class Interrupted(CommandError):  # noqa: N818 - nothing is wrong
 
 
 _HELP = "locus-memory COMMAND --help"
+_EXTRA = "Got unexpected extra argument"
 _HINTS = {
     InvalidArgumentError: _HELP,
     CheckpointNotFoundError: "locus-memory threads",
@@ -68,6 +69,8 @@ def silence() -> None:
 def _line(error: BaseException) -> str:
     # A message of Typer may span several lines.
     message = getattr(error, "format_message", error.__str__)()
+    if message.startswith(_EXTRA):
+        message += "; put quotes around a text with spaces"
     if isinstance(error, OSError) and error.strerror and error.filename:
         message = f"{error.filename}: {error.strerror}"
     return visible(" ".join(message.split())) or type(error).__name__

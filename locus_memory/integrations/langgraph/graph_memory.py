@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from langchain_core.messages import BaseMessage, SystemMessage, convert_to_messages
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.config import get_config
 from langgraph.runtime import get_runtime
 from typing_extensions import override
@@ -32,6 +34,10 @@ __all__ = ["GraphMemory"]
 _NAMED: Final = ("user_id", "thread_id", "agent_id", REMEMBER)
 _TURNS: Final = 1024
 """For how many turns that are under way the blocks are kept."""
+_LOOKED_AT: Final = 25
+"""In how many of a thread's newest checkpoints a user is looked for."""
+_SAVER: Final = "__pregel_checkpointer"
+"""Where LangGraph keeps the checkpointer of a run in its config."""
 
 
 class GraphMemory(Opened):
@@ -46,7 +52,8 @@ class GraphMemory(Opened):
     A run has the memories of the `user_id` in the `configurable` of its config, or else in its
     context or its state. Its thread is the `thread_id` of the config; a graph inside of another has
     a thread of its own. `remember=False` at one of these places keeps the run off the record, and
-    `additional_kwargs={"remember": False}` one message.
+    `additional_kwargs={"remember": False}` one message. A run without a user on a thread of a user,
+    such as one from the config of a snapshot, is off the record: nobody knows whose words it has.
 
     A failure of the memory is an event, and the run goes on without it. As with `LocusSaver`, both
     steps work in `invoke` and in `ainvoke`, but not in `invoke` inside of a running event loop.
@@ -82,6 +89,7 @@ class GraphMemory(Opened):
         self.manager = manager
         self._hooks = MemoryHooks(manager)
         self._turns: RecentlyUsed[tuple[str | None, str | None]] = RecentlyUsed(_TURNS)
+        self._users = RecentlyUsed[str](_TURNS)
         self.recall = RunnableLambda(self._now_recalled, self._recalled, name="recall")
         self.remember = RunnableLambda(self._now_remembered, self._remembered, name="remember")
 
@@ -109,7 +117,7 @@ class GraphMemory(Opened):
         seen = run_state(state)
         messages = state if isinstance(state, list | tuple) else _field(state, "messages")
         try:
-            run = _run_of(seen)
+            run = await self._run_of(seen)
             stable, tail = await self._blocks_of_turn(run)
             messages = write_messages(inject(run.messages, tail, "user"))
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
@@ -151,7 +159,7 @@ class GraphMemory(Opened):
 
     async def _remembered(self, state: Any) -> None:
         try:
-            run = _run_of(run_state(state))
+            run = await self._run_of(run_state(state))
             if (turn := await self._turn_of(run)) is not None:
                 self._turns.discard(turn)
         except Exception as error:  # noqa: BLE001 - reported; it never fails the run
@@ -162,6 +170,42 @@ class GraphMemory(Opened):
         await self._hooks.complete(run, thread_of(run))
         await self._hooks.warm(run, thread_of(run))
 
+    async def _run_of(self, seen: Any) -> AgentState:
+        """Return the present run; one without the user of its thread is off the record."""
+        run = _run_of(seen)
+        user = await self._user_of(run)
+        if user is None:
+            return run
+        emit("langgraph.user_missing", thread_id=thread_of(run), user_id=user)
+        return run.model_copy(update={"metadata": {**run.metadata, REMEMBER: False}})
+
+    async def _user_of(self, run: AgentState) -> str | None:
+        """Return the user of the thread, if the run has none.
+
+        Those of threads are kept, and the empty string for a thread without one.
+        """
+        configurable = _configurable()
+        thread = configurable.get("thread_id")
+        saver: Any = configurable.get(_SAVER)
+        user: Any = run.metadata.get("user_id")
+        has_none = user is None and isinstance(saver, BaseCheckpointSaver)
+        if has_none and (user := self._users.get(thread)) is None:
+            place: RunnableConfig = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+            # A saver without asynchronous methods tells nothing.
+            with suppress(NotImplementedError):
+                async for each in saver.alist(place, limit=_LOOKED_AT):
+                    if user := each.metadata.get("user_id"):
+                        break
+        self._users.put(thread, str(user or ""))
+        return str(user) if has_none and user else None
+
+
+def _configurable() -> Mapping[str, Any]:
+    try:
+        return get_config().get("configurable", {})
+    except RuntimeError:
+        return {}
+
 
 def _field(value: Any, name: str) -> Any:
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
@@ -169,10 +213,9 @@ def _field(value: Any, name: str) -> Any:
 
 def _run_of(seen: Any) -> AgentState:
     """Return the state of the run that is under way, as managers read it."""
-    try:
-        configurable, context = get_config().get("configurable", {}), get_runtime()
-    except (RuntimeError, KeyError):
-        configurable, context = {}, None
+    configurable, context = _configurable(), None
+    with suppress(RuntimeError, KeyError):
+        context = get_runtime()
     places = (_field(context, "context"), configurable)
     named = {
         name: found

@@ -327,6 +327,42 @@ async def test_an_interrupted_turn_is_remembered_when_it_is_completed():
         assert len(await manager.for_user("ada").retrieve()) == 1
 
 
+async def test_a_run_without_a_user_on_a_users_thread_is_nobodys(kind, memory_of, events):
+    """The config of a snapshot has no user: what is said there must not outlive `forget`."""
+    model = Model()
+    async with open_backend("memory") as backend, LocusSaver(backend) as saver:
+        for process in range(2):
+            async with memory_of(backend, **INLINE) as memory:
+                agent = made(kind, model, memory, saver)
+                if not process:
+                    await agent.ainvoke(said(HOME), config("1"))
+                first = [each async for each in agent.aget_state_history(config("1"))][-1]
+                await agent.ainvoke(said("I am allergic to plums."), first.config)
+                last = {"configurable": {"thread_id": "1"}}
+                await agent.ainvoke(said("I am allergic to plums."), last)
+        assert {each.name for each in events} >= {"langgraph.user_missing"}
+        report = await audit_deletion(backend, ["plums"])
+        assert report.places[0].found == 0
+        await forget(backend, user_id="ada")
+        assert [
+            each for each in await backend.store.list_namespaces() if "transcript" in each
+        ] == []
+
+
+async def test_a_thread_without_a_user_has_the_shared_memory(kind, memory_of):
+    async with (
+        open_backend("memory") as backend,
+        LocusSaver(backend) as saver,
+        memory_of(backend, **INLINE) as memory,
+    ):
+        model, place = Model(), {"configurable": {"thread_id": "1"}}
+        for text in (HOME, QUESTION):
+            await made(kind, model, memory, saver).ainvoke(said(text), place)
+        other = {"configurable": {"thread_id": "2"}}
+        await made(kind, model, memory, saver).ainvoke(said(QUESTION), other)
+        assert "Lisbon" in model.asked[-1][0].text
+
+
 def test_what_is_no_memory_is_an_error():
     for wrong in (None, 7):
         with pytest.raises(ConfigurationError):

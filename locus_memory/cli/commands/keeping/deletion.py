@@ -56,12 +56,19 @@ def audit(
     """
     document = session.show(partial(_audit, words=words), _render)
     if not document["proven"]:
-        found = number(document["found"])
         raise CommandError(
-            f"the deletion is not proven: {found} hits; run compact, or choose words that no "
-            "other data has",
+            f"the deletion is not proven: {number(document['found'])} hits; {_advice(document)}",
             answered=True,
         )
+
+
+def _advice(document: dict[str, Any]) -> str:
+    """Return what to do about an audit that proves nothing."""
+    if not document["found"]:
+        return "some places cannot be looked at"
+    if any(each["where"] for each in document["places"]):
+        return "erase what is named with forget or rm, or choose words that no other data has"
+    return "run compact, or choose words that no other data has"
 
 
 async def _audit(backend: Backend, *, words: Sequence[str]) -> dict[str, Any]:

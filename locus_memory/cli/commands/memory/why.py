@@ -96,6 +96,7 @@ def _render(console: Console, *, document: dict[str, Any], told: str) -> None:
     for run in document["runs"]:
         at = run["at"][:19].replace("T", " ")
         at += "" if run["user"] == document["user"] else f"  {visible_name(run['user'])}"
+        at += f"  {visible_name(run['thread'])}" if document["thread"] is None else ""
         lines = [
             f"{at}  {run['items']} lines, {number(run['tokens'])} tokens",
             f"message: {_WITHHELD if run['message'] is None else run['message']}",
