@@ -80,8 +80,8 @@ def apply(document: Any, delta: Any, result: Any = None) -> Any:
     Args:
         document: A JSON document.
         delta: The delta.
-        result: What it leads to, if that is known: then the strings of it are shared, rather than
-            made once more.
+        result: What it leads to, if that is known: an equal string of it is shared, so that a later
+            comparison finds the same object. Whoever owns it may change it meanwhile.
 
     Raises:
         CheckpointError: The delta was not made for this document.
@@ -162,7 +162,7 @@ def _apply_object(
         if delta is not None and delta[0] == "=":
             patched[key] = delta[1]
         else:
-            known = None if result is None else result[key]
+            known = result.get(key) if isinstance(result, dict) else None
             patched[key] = apply(document.get(key), delta, known)
     return patched
 
@@ -332,7 +332,9 @@ def _apply_list(document: list[Any], result: Any, steps: list[Any]) -> list[Any]
         elif isinstance(step, list):
             patched += step
         elif isinstance(step, dict):
-            known = None if result is None else result[len(patched)]
+            place = len(patched)
+            is_known = isinstance(result, list) and place < len(result)
+            known = result[place] if is_known else None
             patched.append(apply(document[position], step["~"], known))
             position += 1
         else:
@@ -371,9 +373,8 @@ def _common_start(left: str, right: str) -> int:
 def _apply_string(document: str, result: Any, start: int, dropped: int, text: str) -> str:
     if start + dropped > len(document):
         raise IndexError(start + dropped)
-    if result is not None:
-        return str(result)
-    return document[:start] + text + document[start + dropped :]
+    made = document[:start] + text + document[start + dropped :]
+    return result if type(result) is str and result == made else made
 
 
 _APPLY: dict[str, Callable[..., Any]] = {
