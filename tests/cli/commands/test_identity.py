@@ -22,7 +22,7 @@ def test_a_sentence_is_fixed_listed_and_removed(ok):
         {"id": added["id"], "text": RULE, "created_at": added["created_at"]}
     ]
     assert RULE in ok("identity", "remove", added["id"][:6], "--user", "ada").out
-    assert "no identity for user 'ada'" in ok("identity", "--user", "ada").out
+    assert "nothing is fixed for user 'ada'" in ok("identity", "--user", "ada").out
 
 
 def test_nobody_else_has_the_sentence(ok):

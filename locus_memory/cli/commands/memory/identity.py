@@ -61,7 +61,7 @@ def _render(console: Console, *, document: dict[str, Any]) -> None:
         [each["id"][:_ID], visible(each["text"]), each["created_at"][:_DAY]]
         for each in document["overrides"]
     ]
-    empty = f"no identity{for_user(document['user'])}"
+    empty = f"nothing is fixed{for_user(document['user'])}"
     print_table(console, ["id", "*text", "since"], rows, empty=empty)
 
 
