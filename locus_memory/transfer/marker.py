@@ -38,6 +38,8 @@ class Marker:
         passed: Whether the first pass is done.
         merged: Whether the target may hold data of its own.
         since: The end of the last pass; what is newer was written to the target itself.
+        began: The beginning of the last pass; what is older was copied by it.
+        parts: What the last pass copied: items, threads, or both.
     """
 
     source: str
@@ -46,6 +48,8 @@ class Marker:
     passed: bool = False
     merged: bool = False
     since: datetime | None = None
+    began: datetime | None = None
+    parts: tuple[str, ...] = ()
 
 
 _JSON: Final = TypeAdapter(Marker)
@@ -83,7 +87,7 @@ async def begin(target: Backend, source: str, *, merge: bool, threads_only: bool
     found = None if store is None else await _read(store)
     if found is not None and found.source == source and (merge or not found.merged):
         if found.passed or merge != found.merged:
-            return Marker(source, merged=merge, since=found.since)
+            return replace(found, namespace=None, thread=None, passed=False, merged=merge)
         return found
     if found is not None and found.source != source and not merge:
         raise ConfigurationError(

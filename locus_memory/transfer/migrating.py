@@ -97,6 +97,8 @@ class _Run:
         self._told = on_progress or (lambda _: None)
         self._writer = Writer(options)
         self._since: datetime | None = None
+        self._began: datetime | None = None
+        self._parts: tuple[str, ...] = ()
 
     async def work(self, name: str) -> None:
         """Do all passes; the marker has this name of the source."""
@@ -105,12 +107,22 @@ class _Run:
         await self._mark(marker)
         for _ in range(1 if options.dry_run else options.passes):
             self.report.passes += 1
-            self._since = marker.since
+            self._since, began = marker.since, datetime.now(UTC)
+            # What a pass of this run missed is no erasure.
+            self._began = marker.began if self.report.passes == 1 else None
+            self._parts = marker.parts
             if not is_threads:
                 marker = await self._items(marker)
             if options.only != "items":
                 await self._threads(marker)
-            marker = Marker(name, passed=True, merged=options.merge, since=datetime.now(UTC))
+            marker = Marker(
+                name,
+                passed=True,
+                merged=options.merge,
+                since=datetime.now(UTC),
+                began=began,
+                parts=("items", "threads") if options.only is None else (options.only,),
+            )
             await self._mark(marker)
 
     async def _mark(self, marker: Marker) -> None:
@@ -171,6 +183,8 @@ class _Run:
                 self._check_from_source(theirs.updated_at, f"item {theirs.key!r}")
                 gone.add(theirs)
         elif theirs is None:
+            if ours.expires_at is None:
+                self._check_not_erased("items", ours.updated_at, f"item {ours.key!r}")
             changed.add(ours)
         elif not same_item(ours, theirs, self.options.reembed):
             if merge and theirs.updated_at > ours.updated_at:
@@ -179,6 +193,21 @@ class _Run:
                 if not merge:
                     self._check_from_source(theirs.updated_at, f"item {theirs.key!r}")
                 changed.add(ours)
+
+    def _check_not_erased(self, part: str, moment: datetime, what: str) -> None:
+        """Check that what is going to be copied was not erased from the target.
+
+        Raises:
+            ConfigurationError: It was.
+        """
+        options = self.options
+        may_return = options.overwrite or options.merge or options.dry_run
+        was_copied = part in self._parts and self._began is not None and moment < self._began
+        if was_copied and not may_return:
+            raise ConfigurationError(
+                f"the target no longer has what was copied: {what}; erase it from the source as "
+                "well, or pass --overwrite (overwrite=True) to copy it again"
+            )
 
     def _check_from_source(self, moment: datetime, what: str) -> None:
         """Check that what is going to be replaced or deleted was not written to the target itself.
@@ -221,6 +250,9 @@ class _Run:
         options, report = self.options, self.report
         ours, theirs = await heads_of(source, thread_id), await heads_of(target, thread_id)
         start = len(theirs)
+        if ours and not theirs and all(each.forked_from is None for each in ours):
+            moment = timestamp(ours[0].created_at)
+            self._check_not_erased("threads", moment, f"thread {thread_id!r}")
         if list(map(identity, ours[:start])) != list(map(identity, theirs)):
             if options.merge:
                 goes_on = list(map(identity, theirs[: len(ours)])) == list(map(identity, ours))

@@ -23,7 +23,8 @@ class MigrateOptions:
         merge: Keep the items and threads that the target has and the source does not, and of two
             versions of an item the one that was written last. Without it, the target must be empty
             or from an earlier run, and is then made equal to the source.
-        overwrite: Replace also what was written to the target after the run before.
+        overwrite: Replace also what was written to the target after the run before, and copy again
+            what was erased there.
         only: Copy only the items of the store, or only the threads.
         vectors: Whether to copy the vectors.
         reembed: Recompute the vectors with this embedder instead of copying them.

@@ -239,7 +239,9 @@ def test_a_wrong_call_is_a_usage_error(fails, arguments):
 
 
 def test_a_missing_quote_is_told(fails):
-    assert "put quotes around a text" in fails(2, "history", "home", "--user", "José", "Núñez")
+    assert "a text with spaces needs quotes" in fails(
+        2, "history", "home", "--user", "José", "Núñez"
+    )
 
 
 @pytest.mark.parametrize(

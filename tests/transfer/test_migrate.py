@@ -204,6 +204,41 @@ async def test_overwrite_makes_the_target_equal_again(two, write):
     assert await contents(other) == await contents(one)
 
 
+ERASURES = {
+    "item": lambda it: it.store.delete(("n",), "k"),
+    "thread": lambda it: it.checkpointer.delete("t"),
+}
+
+
+@pytest.mark.parametrize("erase", ERASURES.values(), ids=ERASURES)
+async def test_what_was_erased_from_the_target_does_not_come_back(two, erase):
+    """A user is forgotten after the switch, and somebody runs the same command again."""
+    one, other = two
+    await one.store.put(("n",), "k", "source")
+    await one.checkpointer.save({"a": 1}, "t", "c1")
+    await migrate(one, other)
+    await erase(other)
+    before = await contents(other)
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match="no longer has what was copied"):
+            await migrate(one, other)
+        assert await contents(other) == before
+    await one.store.put(("n",), "new", 1)
+    await migrate(one, other, MigrateOptions(overwrite=True))
+    assert await contents(other) == await contents(one)
+
+
+async def test_a_part_that_was_not_copied_was_not_erased(two):
+    one, other = two
+    await one.store.put(("n",), "k", "source")
+    await one.checkpointer.save({"a": 1}, "t", "c1")
+    await migrate(one, other, MigrateOptions(only="threads"))
+    await migrate(one, other)
+    await one.checkpointer.fork("t", "c1", "u")
+    await migrate(one, other)
+    assert await contents(other) == await contents(one)
+
+
 async def test_what_the_source_deleted_meanwhile_goes_from_the_target(two):
     one, other = two
     await migrate(one, other)

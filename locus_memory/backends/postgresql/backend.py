@@ -57,6 +57,10 @@ _STATISTICS: Final = """
       WHERE c.oid = '{items}'::regclass)"""
 
 _READ: Final = "SELECT pg_read_binary_file($1, $2, $3, true)"
+_REFUSED: Final = (
+    "the role may not read the server's files: a superuser can GRANT pg_read_server_files, "
+    "pg_checkpoint, and GRANT EXECUTE ON FUNCTION pg_read_binary_file(text,bigint,bigint,boolean)"
+)
 
 
 async def find_remains(pool: PostgreSQLPool, search: ByteSearch) -> list[Place]:
@@ -89,8 +93,7 @@ async def _relation(pool: PostgreSQLPool, search: ByteSearch, row: Any) -> Place
             found += search.count(tail + (piece or b""))
             tail = (piece or b"")[-_OVERLAP:]
     except BackendError:
-        problem = "the role may not read the server's files: use one of pg_read_server_files"
-        return Place(name=name, how="not read", problem=f"{problem} and pg_checkpoint")
+        return Place(name=name, how="not read", problem=_REFUSED)
     return Place(name=name, how="every byte", bytes=size, found=found)
 
 

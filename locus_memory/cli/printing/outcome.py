@@ -70,7 +70,7 @@ def _line(error: BaseException) -> str:
     # A message of Typer may span several lines.
     message = getattr(error, "format_message", error.__str__)()
     if message.startswith(_EXTRA):
-        message += "; put quotes around a text with spaces"
+        message += "; a text with spaces needs quotes, a user --user"
     if isinstance(error, OSError) and error.strerror and error.filename:
         message = f"{error.filename}: {error.strerror}"
     return visible(" ".join(message.split())) or type(error).__name__

@@ -172,6 +172,12 @@ def test_a_new_key_that_is_like_another_is_told(ok, run):
     assert ok("remember", "--key", "boat", "Has a boat.").err == ""
 
 
+def test_a_new_user_that_is_like_another_is_told(ok, run):
+    ok("remember", "--user", "ada", "Lives in Rome.")
+    assert "a new user: did you mean 'ada'?" in run("remember", "--user", "adda", "Is tall.").err
+    assert ok("remember", "--user", "bo", "Lives in Rome.").err == ""
+
+
 def test_without_facts_it_says_that_words_are_kept(ok):
     ok("chat", "t", "--user", "ada", "--scripted", stdin="Ich esse keine Nüsse.\n".encode())
     assert "recall QUERY finds what was said" in ok("memories", "--user", "ada").out

@@ -13,6 +13,9 @@ from locus_memory.events import emit
 __all__ = ["NOTHING_THERE", "Features", "prepare"]
 
 
+_NO_VECTORS: Final = "no search by vectors; a superuser can run CREATE EXTENSION vector"
+
+
 @dataclass(frozen=True, slots=True)
 class Features:
     """The features that the opening of the database found.
@@ -136,7 +139,7 @@ async def _add_vector(connection: Connection, names: Names, where: str) -> Recor
     try:
         await _migrate(connection, names, "vector", where)
     except errors.PostgresError as error:
-        emit("postgresql.no_vectors", error=error, database=where)
+        emit("postgresql.no_vectors", error=error, database=where, reason=_NO_VECTORS)
         return None
     return await _probe(connection, names)
 

@@ -49,7 +49,10 @@ def migrate(
     ] = False,
     merge: Annotated[bool, typer.Option("--merge", help="Keep other data of the target.")] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace also what the target got since.")
+        bool,
+        typer.Option(
+            "--overwrite", help="Replace what the target got since, and copy what it lost."
+        ),
     ] = False,
     only: Annotated[
         Part | None, typer.Option("--only", help="Copy only the items, or only the threads.")

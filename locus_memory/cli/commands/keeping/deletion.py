@@ -94,9 +94,14 @@ def _render(console: Console, *, document: dict[str, Any]) -> None:
         for each in document["places"]
     ]
     print_table(console, ["*place", "*looked at", ">bytes", ">found"], rows)
+    told: dict[str, list[str]] = {}
     for each in document["places"]:
         if each["problem"] or each["limit"]:
-            remark(console, visible_name(f"{each['name']}: {each['problem'] or each['limit']}"))
+            told.setdefault(each["problem"] or each["limit"], []).append(each["name"])
+    for why, names in told.items():
+        of = names[0] if len(names) == 1 else f"{len(names)} places, the first is {names[0]}"
+        remark(console, visible_name(f"{of}: {why}"))
+    for each in document["places"]:
         for name in each["where"]:
             remark(console, f"found in {visible_name(name)}")
     if document["proven"]:
