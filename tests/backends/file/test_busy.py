@@ -130,11 +130,11 @@ async def test_calls_that_wait_occupy_no_thread(tmp_path):
 
 async def test_a_long_queue_is_no_suspended_process(tmp_path, monkeypatch):
     """While others get their turn the limit does not end, though the lock is often taken."""
-    async with FileCheckpointer(tmp_path, state_type=None, busy_timeout=0.1) as checkpointer:
+    async with FileCheckpointer(tmp_path, state_type=None, busy_timeout=0.5) as checkpointer:
         await fill(checkpointer, "t")
         found = await checkpointer.storage.retrieve("t", "c0")
         records = [replace(found, checkpoint_id=f"d{n}", revision=n) for n in range(40)]
-        monkeypatch.setattr(os, "fsync", lambda _: time.sleep(0.005))
+        monkeypatch.setattr(os, "fsync", lambda _: time.sleep(0.02))
         saving = asyncio.gather(*map(checkpointer.storage.store, records))
         while not saving.done():
             await asyncio.to_thread(hold, tmp_path, 0.005)

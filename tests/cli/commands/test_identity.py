@@ -111,7 +111,9 @@ def test_memories_shows_ids_and_use_and_past_moments(ok):
 
 def test_a_moment_is_checked(ok, run):
     ok("remember", "Ada lives in Brest.")
-    assert "a moment is a datetime or ISO 8601" in run("memories", "--at", "noon").err
+    assert (
+        "a moment is a datetime, ISO 8601 such as 2026-05-12" in run("memories", "--at", "noon").err
+    )
 
 
 def test_the_memories_of_a_moment_are_searched(ok):

@@ -307,10 +307,12 @@ async def _remember(
     manager: LLMMemoryManager, sources: Sources, *, key: str | None, **asked: Any
 ) -> Row:
     """Save a memory; a note tells of a new user or a new key that is like another."""
-    known, user = [each.key async for each in manager.memories()], asked["user"]
-    others = await users(manager.store, manager) if user is not None and not known else [user]
-    if user not in others and (told := near(user, others)):
-        note(f"a new user{told}")
+    known = [each.key async for each in manager.memories()]
+    user: str | None = asked["user"]
+    if user is not None and not known:
+        others = await users(manager.store, manager)
+        if user not in others and (told := near(user, others)):
+            note(f"a new user{told}")
     saved = await remember_sentence(manager, sources, key=key, **asked)
     if key is not None and saved["key"] not in known and (told := near(saved["key"], known)):
         note(f"a new key{told}")
