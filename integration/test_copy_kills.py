@@ -318,17 +318,20 @@ WORDS = 1_200
 
 def write_model(folder, vectors):
     """Write a model that is a table of vectors, one a word; return its name."""
+    tokenizers = pytest.importorskip("tokenizers")
     folder.mkdir()
-    numbers = [number for vector in vectors.values() for number in vector]
-    shape = [len(vectors), len(numbers) // len(vectors)]
+    # The last row is that of unknown words.
+    rows = [*vectors.values(), [0] * len(next(iter(vectors.values())))]
+    numbers = [number for row in rows for number in row]
+    shape = [len(rows), len(rows[0])]
     tensor = {"dtype": "F32", "shape": shape, "data_offsets": [0, 4 * len(numbers)]}
     header = json.dumps({"embeddings": tensor}).encode()
     body = struct.pack(f"<Q{len(header)}s{len(numbers)}f", len(header), header, *numbers)
     (folder / "model.safetensors").write_bytes(body)
-    model = {"type": "WordPiece", "unk_token": "[UNK]"}
-    model["vocab"] = {word: place for place, word in enumerate(vectors)}
-    tokenizer = {"model": model, "normalizer": {"type": "BertNormalizer", "lowercase": True}}
-    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    tokens = {word: place for place, word in enumerate([*vectors, "[UNK]"])}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(tokens, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    tokenizer.save(str(folder / "tokenizer.json"))
     return f"static:{folder}"
 
 
