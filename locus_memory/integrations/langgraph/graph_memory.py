@@ -185,19 +185,29 @@ class GraphMemory(Opened):
         Those of threads are kept, and the empty string for a thread without one.
         """
         configurable = _configurable()
-        thread = configurable.get("thread_id")
-        saver: Any = configurable.get(_SAVER)
-        user: Any = run.metadata.get("user_id")
-        has_none = user is None and isinstance(saver, BaseCheckpointSaver)
-        if has_none and (user := self._users.get(thread)) is None:
-            place: RunnableConfig = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
-            # A saver without asynchronous methods tells nothing.
-            with suppress(NotImplementedError):
-                async for each in saver.alist(place, limit=_LOOKED_AT):
-                    if user := each.metadata.get("user_id"):
-                        break
-        self._users.put(thread, str(user or ""))
-        return str(user) if has_none and user else None
+        thread, saver = configurable.get("thread_id"), configurable.get(_SAVER)
+        user = run.metadata.get("user_id")
+        if user is not None:
+            self._users.put(thread, str(user))
+            return None
+        if not isinstance(saver, BaseCheckpointSaver):
+            return None
+        known = self._users.get(thread)
+        if known is None:
+            known = await _user_in(saver, thread)
+            self._users.put(thread, known)
+        return known or None
+
+
+async def _user_in(saver: BaseCheckpointSaver[Any], thread: object) -> str:
+    """Return the user that the newest checkpoints of a thread name; empty: there is none."""
+    place: RunnableConfig = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+    # A saver without asynchronous methods tells nothing.
+    with suppress(NotImplementedError):
+        async for each in saver.alist(place, limit=_LOOKED_AT):
+            if user := each.metadata.get("user_id"):
+                return str(user)
+    return ""
 
 
 def _configurable() -> Mapping[str, Any]:
