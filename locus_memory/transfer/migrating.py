@@ -96,9 +96,7 @@ class _Run:
         self._checkpointers = checkpointer_of(source), checkpointer_of(target)
         self._told = on_progress or (lambda _: None)
         self._writer = Writer(options)
-        self._since: datetime | None = None
-        self._began: datetime | None = None
-        self._parts: tuple[str, ...] = ()
+        self._last = Marker("")
 
     async def work(self, name: str) -> None:
         """Do all passes; the marker has this name of the source."""
@@ -107,10 +105,9 @@ class _Run:
         await self._mark(marker)
         for _ in range(1 if options.dry_run else options.passes):
             self.report.passes += 1
-            self._since, began = marker.since, datetime.now(UTC)
+            began = datetime.now(UTC)
             # What a pass of this run missed is no erasure.
-            self._began = marker.began if self.report.passes == 1 else None
-            self._parts = marker.parts
+            self._last = marker if self.report.passes == 1 else replace(marker, began=None)
             if not is_threads:
                 marker = await self._items(marker)
             if options.only != "items":
@@ -202,7 +199,8 @@ class _Run:
         """
         options = self.options
         may_return = options.overwrite or options.merge or options.dry_run
-        was_copied = part in self._parts and self._began is not None and moment < self._began
+        began = self._last.began
+        was_copied = part in self._last.parts and began is not None and moment < began
         if was_copied and not may_return:
             raise ConfigurationError(
                 f"the target no longer has what was copied: {what}; erase it from the source as "
@@ -216,7 +214,8 @@ class _Run:
             ConfigurationError: It was.
         """
         may_go = self.options.overwrite or self.options.dry_run
-        if self._since and moment > self._since and not may_go:
+        since = self._last.since
+        if since is not None and moment > since and not may_go:
             raise ConfigurationError(
                 f"the target was written after it was copied: {what}, at {moment:%Y-%m-%d %H:%M}; "
                 "pass --merge (merge=True) to keep what is newer there, or --overwrite "
